@@ -1,0 +1,205 @@
+"""What a count of correct guesses proves when the examples alone betray some memberships.
+
+The propensity π of an example is the chance that it is a member, given the example. Its shift
+|log π/(1 - π)| is what a guess can gain without any leak. A correction takes that gain away before
+the count is read; each one here maps counts and shifts to the largest parameter ruled out.
+"""
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+from math import exp, inf, log, log1p, sqrt
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainccinv, expit, ndtri
+
+from auditkit import _check
+from auditkit.bounds.one_run import largest_rejected, one_run
+from auditkit.bounds.poisson_binomial import largest_epsilon
+
+Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Game:
+    """Guesses of one rule against the truth, and the draws that thin them out."""
+
+    guesses: NDArray[np.int64]
+    members: NDArray[np.bool_]
+    draws: Array
+
+    @cached_property
+    def guessed(self) -> NDArray[np.bool_]:
+        """Where a guess was made."""
+        made: NDArray[np.bool_] = self.guesses != 0
+        return made
+
+    @cached_property
+    def right(self) -> NDArray[np.bool_]:
+        """Where the guess was correct."""
+        same: NDArray[np.bool_] = self.guesses == np.where(self.members, 1, -1)
+        return same
+
+    @property
+    def examples(self) -> int:
+        """How many examples there are."""
+        return self.guesses.size
+
+    @cached_property
+    def number(self) -> int:
+        """How many guesses were made."""
+        return int(self.guessed.sum())
+
+    @cached_property
+    def correct(self) -> int:
+        """How many of them were correct."""
+        return int(self.right.sum())
+
+
+def games_of(
+    guesses: ArrayLike, members: ArrayLike, rng: np.random.Generator | int | None
+) -> list[Game]:
+    """Return one game a row of guesses, checked; all share their draws, which need not differ."""
+    table = _check.numbers("guesses", guesses)
+    if table.ndim not in (1, 2) or table.size == 0:
+        raise ValueError(
+            f"guesses must have shape (examples,) or (rules, examples), got {table.shape}"
+        )
+    rules = _check.codes("guesses", table.ravel(), (-1, 0, 1)).reshape(-1, table.shape[-1])
+    truth = _check.members("members", members)
+    _check.same_length(guesses=rules[0], members=truth)
+    draws = _check.generator("rng", rng).random(truth.size)
+    return [Game(rule, truth, draws) for rule in rules]
+
+
+def shift_of(propensity: Array) -> Array:
+    """Return |log π/(1 - π)|, the log-odds that an example gives to a guess by itself."""
+    shift: Array = np.abs(np.log(propensity) - np.log1p(-propensity))
+    return shift
+
+
+def gaussian_parameter(
+    game: Game, shifts: Array, level: float, correction: str
+) -> tuple[Array, Counts]:
+    """Return the μ ruled out and the correct guesses counted, one each for every row of shifts."""
+    kept = np.full(len(shifts), game.correct)
+    if correction == "conditional":
+        draws, right = game.draws[game.right], shifts[:, game.right]
+        kept = np.array([(draws < np.exp(-row)).sum() for row in right])
+    # bootstraps come to the same few counts again and again
+    counts, row = np.unique(kept, return_inverse=True)
+    mu = largest_rejected(
+        counts,
+        np.full_like(counts, game.number),
+        np.full_like(counts, game.examples),
+        family="gaussian",
+        level=level,
+        tau=0.0,
+    )[row]
+    if correction == "composition":
+        most = -2.0 * ndtri(expit(-shifts.max(axis=1)))
+        mu = np.sqrt(np.maximum(mu - most, 0.0) * (mu + most))
+    return mu, kept
+
+
+def approx_parameter(
+    game: Game, shifts: Array, level: float, correction: str, delta: float
+) -> tuple[Array, Counts]:
+    """Return the ε ruled out and the correct guesses counted, one each for every row of shifts."""
+    kept = np.full(len(shifts), game.correct)
+    if correction == "conditional":
+        return _thinned_epsilon(game, shifts, level, delta)
+    if correction == "untampered":
+        spare, rest = _allowance(game.number, game.examples * delta, level)
+        own = shifts[:, game.guessed]
+        tail = [
+            largest_epsilon(row, game.correct - spare, rest) if rest > 0.0 else 0.0 for row in own
+        ]
+        return np.array(tail), kept
+    plain = one_run(
+        game.correct, game.number, game.examples, delta=delta, confidence=1.0 - level
+    ).epsilon
+    shift = shifts.max(axis=1) if correction == "composition" else np.zeros(len(shifts))
+    return np.maximum(plain - shift, 0.0), kept
+
+
+def _thinned_epsilon(game: Game, shifts: Array, level: float, delta: float) -> tuple[Array, Counts]:
+    """Return the first ε that the thinned guesses do not reject, for every row of shifts.
+
+    The chance to be kept, (1 + e^(-ε - shift)) / (1 + e^-ε), grows with ε, so that a correct guess
+    comes in at some ε and stays. With the count of ε = 0 all ε up to a limit are rejected; the
+    count at that limit is larger and has a limit of its own; and so on until nothing comes in.
+    """
+    limit = cache(lambda kept: _limit(kept, game.number, game.examples * delta, level))
+    draws, result = game.draws[game.right], np.zeros(len(shifts))
+    counted = np.zeros(len(shifts), np.int64)
+    for place, row in enumerate(np.exp(-shifts[:, game.right])):
+        late = draws > row
+        comes_in = np.sort(np.log(draws[late] - row[late]) - np.log1p(-draws[late]))
+        epsilon, always = 0.0, draws.size - comes_in.size
+        while True:
+            kept = always + int(np.searchsorted(comes_in, epsilon, side="right"))
+            reached = limit(kept)
+            if reached <= epsilon:
+                break
+            epsilon = reached
+        result[place], counted[place] = epsilon, kept
+    return result, counted
+
+
+def _limit(kept: int, guesses: int, slack: float, level: float) -> float:
+    """Return the largest ε whose chance of `kept` correct guesses is at most the level.
+
+    The chance is a binomial tail, which grows with ε, plus `slack` e^-ε times `mean_peak`, which
+    falls. Solving for the tail with the last value of the second term comes down to the largest
+    root from above.
+    """
+    if kept == 0:
+        return 0.0
+    epsilon, room = inf, level
+    while room > 0.0:
+        wrong = float(betainccinv(guesses - kept + 1.0, float(kept), room))
+        reached = log1p(-wrong) - log(wrong)
+        if reached <= 0.0:
+            break
+        if epsilon - reached < 1e-12:
+            return reached
+        epsilon = reached
+        room = level - (slack * exp(-epsilon) * mean_peak(guesses, epsilon) if slack > 0.0 else 0.0)
+    return 0.0
+
+
+@njit(cache=True)
+def mean_peak(guesses: int, epsilon: float) -> float:
+    """Return the mean, over k below `guesses`, of the largest probability of Binomial(k, p).
+
+    Here p is sigmoid(ε). The peak is followed from k to k + 1 at the number of failures, which
+    either stays or grows by one.
+    """
+    failure = 1.0 / (1.0 + exp(epsilon))
+    peak, failures, total = 1.0, 0, 0.0
+    for k in range(guesses):
+        total += peak
+        if int((k + 2) * failure) > failures:
+            failures += 1
+            peak *= (k + 1) / failures * failure
+        else:
+            peak *= (k + 1) / (k + 1 - failures) * (1.0 - failure)
+    return total / guesses
+
+
+def _allowance(guesses: int, slack: float, level: float) -> tuple[int, float]:
+    """Return how many correct guesses to give away, and the level that is left.
+
+    More than u guesses owe their success to δ with probability at most ``slack / (u + 1)``. The u
+    that costs least at ε = 0 and without shift is taken: it must not depend on the guesses made.
+    """
+    if slack == 0.0:
+        return 0, level
+    spare = np.arange(guesses + 1)
+    rest = level - slack / (spare + 1.0)
+    cost = np.where(rest > 0.0, spare - 0.5 * sqrt(guesses) * ndtri(np.maximum(rest, 1e-300)), inf)
+    best = int(np.argmin(cost))
+    return best, float(rest[best])

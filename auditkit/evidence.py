@@ -1,0 +1,205 @@
+"""What an attack leaves: scores with their membership, and the counts made from them.
+
+The bounds take counts and nothing else, so a count that cannot be is stopped here, before it can
+turn into a number with a confidence attached.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from auditkit import _check
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class GuessCounts:
+    """Guesses of a one-run game: how many there could be, how many were made, how many held.
+
+    Parameters
+    ----------
+    correct : int or array
+        Guesses that were right.
+    guesses : int or array
+        Guesses made; the other examples were abstained on.
+    examples : int or array
+        Examples in the game. Arrays are brought to one shape.
+
+    Examples
+    --------
+    >>> counts = GuessCounts.from_guesses([1, 0, -1, 1], [True, True, False, False])
+    >>> int(counts.correct), int(counts.guesses), int(counts.examples)
+    (2, 3, 4)
+    """
+
+    correct: NDArray[np.int64]
+    guesses: NDArray[np.int64]
+    examples: NDArray[np.int64]
+
+    def __init__(self, correct: ArrayLike, guesses: ArrayLike, examples: ArrayLike) -> None:
+        _set(self, correct=correct, guesses=guesses, examples=examples)
+        _at_most("correct", self.correct, "guesses", self.guesses)
+        _at_most("guesses", self.guesses, "examples", self.examples)
+
+    @classmethod
+    def from_guesses(cls, guesses: ArrayLike, members: ArrayLike) -> Self:
+        """Count guesses (1 member, -1 non-member, 0 abstain) against the truth."""
+        guess = _check.codes("guesses", guesses, (-1, 0, 1))
+        member = _check.members("members", members)
+        _check.same_length(guesses=guess, members=member)
+        right = guess == np.where(member, 1, -1)
+        return cls(right.sum(), np.count_nonzero(guess), guess.size)
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class ErrorCounts:
+    """Errors of a test between two worlds, with the number of runs in each.
+
+    Parameters
+    ----------
+    false_positives : int or array
+        Runs of the world without the canary that the test took for the other.
+    negatives : int or array
+        Runs of the world without the canary.
+    false_negatives : int or array
+        Runs of the world with the canary that the test took for the other.
+    positives : int or array
+        Runs of the world with the canary. Arrays are brought to one shape.
+
+    Examples
+    --------
+    >>> scores = Scores([0.1, 0.8, 0.4, 0.9], [False, False, True, True])
+    >>> counts = ErrorCounts.at(scores, 0.5)
+    >>> int(counts.false_positives), int(counts.false_negatives)
+    (1, 1)
+    """
+
+    false_positives: NDArray[np.int64]
+    negatives: NDArray[np.int64]
+    false_negatives: NDArray[np.int64]
+    positives: NDArray[np.int64]
+
+    def __init__(
+        self,
+        false_positives: ArrayLike,
+        negatives: ArrayLike,
+        false_negatives: ArrayLike,
+        positives: ArrayLike,
+    ) -> None:
+        _set(
+            self,
+            false_positives=false_positives,
+            negatives=negatives,
+            false_negatives=false_negatives,
+            positives=positives,
+        )
+        _at_most("false_positives", self.false_positives, "negatives", self.negatives)
+        _at_most("false_negatives", self.false_negatives, "positives", self.positives)
+
+    @classmethod
+    def at(cls, scores: "Scores", cuts: ArrayLike) -> Self:
+        """Count the errors of "member if the score is at or above the cut", for every cut."""
+        cut = _check.numbers("cuts", cuts)
+        absent = np.sort(scores.values[~scores.members])
+        present = np.sort(scores.values[scores.members])
+        return cls(
+            absent.size - np.searchsorted(absent, cut, side="left"),
+            absent.size,
+            np.searchsorted(present, cut, side="left"),
+            present.size,
+        )
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Scores:
+    """Scores of an attack, each with the membership of the same example.
+
+    Parameters
+    ----------
+    values : array of shape (examples,)
+        Finite scores; a higher one means member.
+    members : array of shape (examples,)
+        True or 1 for members, False or 0 for non-members.
+
+    Examples
+    --------
+    Joined by id, the order of the membership list does not matter:
+
+    >>> joined = Scores.joined([0.9, 0.2], [0, 1], ids=["a", "b"], member_ids=["b", "a"])
+    >>> joined.members
+    array([ True, False])
+    """
+
+    values: NDArray[np.float64]
+    members: NDArray[np.bool_]
+
+    def __init__(self, values: ArrayLike, members: ArrayLike) -> None:
+        object.__setattr__(self, "values", _check.numbers("scores", values, ndim=1))
+        object.__setattr__(self, "members", _check.members("members", members))
+        _check.same_length(scores=self.values, members=self.members)
+        if not self.values.size:
+            raise ValueError("scores must hold at least 1 score, got none")
+
+    @classmethod
+    def joined(
+        cls, scores: ArrayLike, members: ArrayLike, *, ids: ArrayLike, member_ids: ArrayLike
+    ) -> Self:
+        """Join `scores`, named by `ids`, to `members`, named by `member_ids`.
+
+        Each id has to occur once on either side: a duplicate or a missing one is an error, so that
+        a shuffled or shortened array cannot pass for the right one.
+        """
+        score = _check.numbers("scores", scores, ndim=1)
+        member = _check.members("members", members)
+        left, right = _places("ids", ids), _places("member_ids", member_ids)
+        _check.same_length(scores=score, ids=left)
+        _check.same_length(members=member, member_ids=right)
+        lost = [item for item in left if item not in right]
+        lost += [item for item in right if item not in left]
+        if lost:
+            raise ValueError(
+                f"ids and member_ids must name the same examples, got {lost[0]!r} on one side only "
+                f"({len(lost)} such in all)"
+            )
+        return cls(score, member[[right[item] for item in left]])
+
+    def __len__(self) -> int:
+        return self.values.size
+
+    def take(self, index: NDArray[np.intp]) -> "Scores":
+        """Return the scores at `index`, with their membership."""
+        return Scores(self.values[index], self.members[index])
+
+
+def _set(target: Any, **values: ArrayLike) -> None:
+    checked = {name: _check.counts(name, value) for name, value in values.items()}
+    try:
+        arrays = np.broadcast_arrays(*checked.values())
+    except ValueError:
+        shapes = ", ".join(f"{name} has {array.shape}" for name, array in checked.items())
+        raise ValueError(f"counts must have shapes that fit together: {shapes}") from None
+    for name, array in zip(checked, arrays, strict=True):
+        object.__setattr__(target, name, array)
+
+
+def _at_most(name: str, part: NDArray[np.int64], whole_name: str, whole: NDArray[np.int64]) -> None:
+    over = part > whole
+    if over.any():
+        raise ValueError(
+            f"{name} must be at most {whole_name}, got {name} = {part[over].flat[0]} "
+            f"where {whole_name} = {whole[over].flat[0]}"
+        )
+
+
+def _places(name: str, value: ArrayLike) -> dict[Any, int]:
+    array = np.asarray(value)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have 1 dimension, got shape {array.shape}")
+    places = {item: place for place, item in enumerate(array.tolist())}
+    if len(places) < array.size:
+        values, times = np.unique(array, return_counts=True)
+        raise ValueError(
+            f"{name} must not repeat, got {values.tolist()[times.argmax()]!r} {times.max()} times"
+        )
+    return places

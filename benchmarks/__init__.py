@@ -1,0 +1,1 @@
+"""Speed against the naive way and against peers, measured in one run: `make bench`."""

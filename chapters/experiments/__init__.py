@@ -1,0 +1,11 @@
+"""The experiments of the chapters, one module a chapter.
+
+Each module holds functions of one cell of a grid, and makes its stored results when it is run:
+`AUDITKIT_PROFILE=paper python -m experiments.validity`, in the folder `chapters`.
+"""
+
+# Where the function of every stored experiment is, by id. Names, not functions: nothing is imported
+# before it is needed, and a module can be run by itself.
+EXPERIMENTS = {
+    "validity": "experiments.validity:cell",
+}

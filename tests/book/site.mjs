@@ -1,0 +1,215 @@
+// Visits every page of the built site in Chromium and writes down what it saw, as JSON.
+//
+//     node site.mjs SITE REPORT     (SITE: the built html; REPORT: the file to write)
+//
+// It judges nothing: the tests beside it do. CHROMIUM names the browser.
+
+import { readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { createRequire } from "node:module";
+import { extname, join, normalize, relative, resolve, sep } from "node:path";
+import { chromium } from "playwright-core";
+
+const [site, report] = process.argv.slice(2).map((path) => resolve(path));
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const AXE_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
+const DESKTOP = { width: 1280, height: 900 };
+const MODES = {
+  light: { colorScheme: "light", viewport: DESKTOP },
+  dark: { colorScheme: "dark", viewport: DESKTOP },
+  phone: { colorScheme: "light", viewport: { width: 390, height: 844 }, isMobile: true },
+};
+const TABS = 2; // pages open at a time
+const PATIENCE = 60_000; // ms, for a page on a busy machine
+
+const TYPES = {
+  ".css": "text/css",
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript",
+  ".json": "application/json",
+  ".png": "image/png",
+  ".svg": "image/svg+xml",
+  ".woff": "font/woff",
+  ".woff2": "font/woff2",
+};
+
+/** Serves the site on a free port of this machine only. */
+async function serve() {
+  const server = createServer((request, response) => {
+    const path = decodeURIComponent(new URL(request.url, "http://localhost").pathname);
+    const file = join(site, normalize(path));
+    try {
+      if (file !== site && !file.startsWith(site + sep)) throw new Error("outside the site");
+      const body = readFileSync(file);
+      response.writeHead(200, {
+        "Content-Type": TYPES[extname(file)] ?? "application/octet-stream",
+        "Cache-Control": "max-age=600",
+      });
+      response.end(body);
+    } catch {
+      response.writeHead(404).end();
+    }
+  });
+  await new Promise((ready) => server.listen(0, "127.0.0.1", ready));
+  return server;
+}
+
+/** Every page but the redirects, which have nothing to look at. */
+function pages() {
+  return readdirSync(site, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith(".html"))
+    .map((entry) => relative(site, join(entry.parentPath ?? entry.path, entry.name)))
+    .filter((path) => !path.startsWith("_static") && !path.startsWith("_sources"))
+    .filter((path) => !/http-equiv="refresh"/i.test(readFileSync(join(site, path), "utf8")))
+    .map((path) => path.split(sep).join("/"))
+    .sort();
+}
+
+/** A tab that remembers what it was told and what it asked for. */
+async function watched(context) {
+  const tab = await context.newPage();
+  const seen = { errors: [], requests: [], failures: [] };
+  tab.on("console", (message) => message.type() === "error" && seen.errors.push(message.text()));
+  tab.on("pageerror", (error) => seen.errors.push(String(error)));
+  tab.on("request", (request) => seen.requests.push(request.url()));
+  tab.on("websocket", (socket) => seen.requests.push(socket.url()));
+  tab.on("requestfailed", (request) => seen.failures.push(request.url()));
+  tab.on("response", (response) => response.status() >= 400 && seen.failures.push(response.url()));
+  return { tab, seen };
+}
+
+/** Opens what is folded, for it has to be as good as the rest, and ends what still moves. */
+function unfold() {
+  for (const details of document.querySelectorAll("details")) details.open = true;
+  for (const folded of document.querySelectorAll(".toggle-hidden")) {
+    folded.classList.remove("toggle-hidden");
+  }
+  const style = document.createElement("style");
+  style.textContent =
+    ".sd-tab-content { display: block !important }" +
+    "*, ::before, ::after { transition: none !important; animation: none !important }";
+  document.head.append(style);
+}
+
+/** What the page is like, measured inside it. */
+function look(width) {
+  const main = document.querySelector("article") ?? document.querySelector("main");
+  const prose = (main ?? document.body).cloneNode(true);
+  const notProse = "pre, code, script, style, mjx-container, .math, .headerlink";
+  for (const element of prose.querySelectorAll(notProse)) element.replaceWith(" ");
+  for (const block of prose.querySelectorAll("p, li, td, th, dt, dd, div, h1, h2, h3, h4")) {
+    block.append("\n");
+  }
+
+  const formulas = [...document.querySelectorAll("span.math, div.math")];
+  const fonts = [...document.fonts].filter((font) => font.family.startsWith("MJX"));
+  const name = (element) =>
+    `<${[element.localName, ...element.classList].join(".")}> ${element.textContent.trim().slice(0, 60)}`;
+
+  // Sticks out: wider than the page, or filled wider, and no box around it that scrolls.
+  const reach = (element) => element.getBoundingClientRect().left + element.scrollWidth;
+  const scrolls = (element) =>
+    element !== null &&
+    ((getComputedStyle(element).overflowX !== "visible" &&
+      element.getBoundingClientRect().right <= width + 1) ||
+      scrolls(element.parentElement));
+  const wide = [...(main ?? document.body).querySelectorAll("*")].filter(
+    (element) => reach(element) > width + 1 && !scrolls(element)
+  );
+
+  return {
+    text: prose.textContent.replace(/[ \t]+/g, " ").replace(/\s*\n\s*/g, "\n"),
+    formulas: formulas.length,
+    unrendered: formulas.filter((one) => !one.querySelector("mjx-container")).map(name),
+    broken: [...document.querySelectorAll("mjx-merror, [data-mjx-error]")].map(name),
+    fontsLoaded: fonts.filter((font) => font.status === "loaded").length,
+    fontsFailed: fonts.filter((font) => font.status === "error").length,
+    scrollWidth: document.scrollingElement.scrollWidth,
+    wide: wide.slice(-5).map(name), // the innermost come last
+    theme: document.documentElement.dataset.theme,
+  };
+}
+
+async function settle(tab) {
+  await tab.evaluate(async () => {
+    await window.MathJax?.startup?.promise;
+    await document.fonts.ready;
+  });
+}
+
+async function visit(context, url) {
+  const started = Date.now();
+  const { tab, seen } = await watched(context);
+  try {
+    await tab.goto(url, { waitUntil: "load", timeout: PATIENCE });
+    await settle(tab);
+    await tab.evaluate(unfold);
+    const looked = await tab.evaluate(look, tab.viewportSize().width);
+    await tab.evaluate(AXE);
+    const axe = await tab.evaluate(
+      (tags) => window.axe.run(document, { runOnly: tags, resultTypes: ["violations"] }),
+      AXE_TAGS
+    );
+    const violations = axe.violations.map(({ id, help, nodes }) => ({
+      rule: id,
+      help,
+      count: nodes.length,
+      nodes: nodes.slice(0, 8).map(({ html, failureSummary }) => ({ html, why: failureSummary })),
+    }));
+    return { ...looked, violations, ...seen, seconds: (Date.now() - started) / 1000 };
+  } catch (error) {
+    throw new Error(`${url}: ${error}`);
+  } finally {
+    await tab.close();
+  }
+}
+
+/** What the search page lists for a question. */
+async function search(context, origin, question) {
+  const { tab, seen } = await watched(context);
+  const hits = "#search-results ul.search li a";
+  try {
+    const query = new URLSearchParams({ q: question });
+    await tab.goto(`${origin}/search.html?${query}`, { waitUntil: "load", timeout: PATIENCE });
+    await tab.waitForSelector(hits, { timeout: 15_000 }).catch(() => {});
+    const found = await tab.$$eval(hits, (links) => links.map((link) => link.textContent));
+    return { question, found, ...seen };
+  } finally {
+    await tab.close();
+  }
+}
+
+const server = await serve();
+const origin = `http://127.0.0.1:${server.address().port}`;
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM,
+  chromiumSandbox: false,
+  args: [
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1", // offline, whatever a page wants
+  ],
+});
+const seen = { origin, pages: {}, search: null };
+try {
+  for (const [mode, options] of Object.entries(MODES)) {
+    const context = await browser.newContext(options);
+    const queue = pages();
+    const worker = async () => {
+      for (let path = queue.shift(); path; path = queue.shift()) {
+        (seen.pages[path] ??= {})[mode] = await visit(context, `${origin}/${path}`);
+      }
+    };
+    await Promise.all(Array.from({ length: TABS }, worker));
+    if (mode === "light") seen.search = await search(context, origin, "substitute adjacency");
+    await context.close();
+  }
+} finally {
+  await browser.close();
+  server.close();
+}
+writeFileSync(report, JSON.stringify(seen, null, 1));

@@ -1,0 +1,185 @@
+"""The scorecard shows every claim, as recorded or open, and lets nothing that does not fit pass."""
+
+import csv
+import json
+import re
+import subprocess
+import sys
+from itertools import groupby
+from pathlib import Path
+
+import book_site
+import pytest
+
+from auditkit.claims import VERDICTS, claim
+from auditkit.figures import citable
+
+ROOT = Path(__file__).parents[2]
+CSV = "data/claims.csv"
+CLAIMS = list(csv.DictReader((ROOT / CSV).read_text(encoding="utf-8").splitlines()))
+
+CONF = """
+import sys
+sys.path.insert(0, "book/_ext")
+extensions = ["myst_parser", "citable_figures", "scorecard"]
+exclude_patterns = ["_build"]
+"""
+INDEX = "# A book\n\n```{toctree}\nbook/scorecard\nbook/figures\nchapters/one\n```\n"
+CHAPTER = '# One\n\n```python\ncitable(figure, "OBS-T1", rows)\n\nak.claim(\n    "OBS-1",\n)\n```\n'
+
+
+@pytest.fixture
+def book(tmp_path):
+    """Return a book whose chapter has left a table and a record; that of SUB-1 is a stray one."""
+    files = {
+        "conf.py": CONF,
+        "index.md": INDEX,
+        "book/figures.md": "# Figures\n",
+        "book/scorecard.md": (ROOT / "book/scorecard.md").read_text(encoding="utf-8"),
+        "chapters/one.md": CHAPTER,
+        CSV: (ROOT / CSV).read_text(encoding="utf-8"),
+    }
+    for extension in ("citable_figures.py", "scorecard.py"):
+        files[f"book/_ext/{extension}"] = (ROOT / "book/_ext" / extension).read_text()
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    citable(None, "OBS-T1", {"a": [1]}, title="A", directory=tmp_path / "_build/figures")
+    record(tmp_path, "OBS-1")
+    record(tmp_path, "SUB-1")
+    return tmp_path
+
+
+def record(root: Path, id_: str, figure: str = "OBS-T1") -> None:
+    claim(
+        id_,
+        paper="below <ε>",
+        measured=0.123456,
+        verdict="reproduced",
+        why="It is below in all 10 runs.",
+        figure=figure,
+        check=True,
+        directory=root / "_build/claims",
+    )
+
+
+def build(root: Path) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", ".", "_build/html"]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+
+
+def page(root: Path) -> str:
+    return (root / "_build/html/book/scorecard.html").read_text(encoding="utf-8")
+
+
+def cards(html: str) -> dict[str, str]:
+    """Return the verdict of each card by its claim."""
+    return dict(re.findall(r'<div class="auditkit-claim" id="([^"]+)" data-verdict="(.*?)">', html))
+
+
+# --- the page ------------------------------------------------------------------------------------
+
+
+def test_every_claim_has_a_card_and_what_no_page_records_is_open(book):
+    done = build(book)
+    assert done.returncode == 0, done.stderr
+    expected = {row["id"]: "open" for row in CLAIMS} | {"OBS-1": "reproduced"}
+    assert cards(page(book)) == expected
+
+
+def test_a_card_has_both_values_the_reason_and_links_that_exist(book):
+    build(book)
+    card = page(book).partition('id="OBS-1"')[2].partition("</div>\n<div")[0]
+    assert "<dt>Paper</dt><dd>below &lt;ε&gt;</dd>" in card
+    assert "<dt>Measured</dt><dd>0.1235</dd>" in card
+    assert "<p>It is below in all 10 runs.</p>" in card
+    links = re.findall(r'href="([^"]+)"', card)
+    assert links == ["../chapters/one.html#OBS-1", "figures.html#OBS-T1"]
+    for link in links:
+        assert (book / "_build/html/book" / link.partition("#")[0]).exists()
+
+
+def test_the_totals_add_up(book):
+    build(book)
+    table = page(book).partition('id="totals"')[2].partition("</table>")[0]
+    numbers = [
+        [int(cell) for cell in re.findall(r"<p>(\d+)</p>", row)]
+        for row in table.partition("<tbody>")[2].split("</tr>")
+    ]
+    *papers, everything = [row for row in numbers if row]
+    assert len(papers) == 5
+    assert [sum(column) for column in zip(*papers, strict=True)] == everything
+    assert everything == [1, 0, 0, len(CLAIMS) - 1]
+
+
+def test_a_program_gets_the_records_alone(book):
+    build(book)
+    published = json.loads((book / "_build/html/claims.json").read_text(encoding="utf-8"))
+    assert published == [json.loads((book / "_build/claims/OBS-1.json").read_text())]
+
+
+def test_a_changed_record_changes_the_page_though_no_source_has_changed(book):
+    build(book)
+    path = book / "_build/claims/OBS-1.json"
+    path.write_text(path.read_text(encoding="utf-8").replace('"reproduced"', '"partly"'))
+    assert build(book).returncode == 0
+    assert cards(page(book))["OBS-1"] == "partly"
+
+
+# --- what does not fit ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ('"OBS-1"', '"OBS-99"', "claim OBS-99 is not in data/claims.csv"),
+        ('"OBS-1"', '"PAN-1"', "claim PAN-1 has left no record"),
+        ("ak.claim", 'claim("OBS-1")\nak.claim', "claim OBS-1 is recorded 2 times"),
+        ("citable", "drawn", "claim OBS-1 is shown by OBS-T1, which no page makes"),
+    ],
+)
+def test_records_that_do_not_fit_fail_the_build(book, before, after, message):
+    (book / "chapters/one.md").write_text(CHAPTER.replace(before, after))
+    done = build(book)
+    assert done.returncode != 0
+    assert message in done.stderr
+
+
+# --- the list of claims --------------------------------------------------------------------------
+
+
+def test_claims_are_numbered_from_one_for_each_of_five_papers():
+    papers = {
+        short: list(rows)
+        for short, rows in groupby(CLAIMS, lambda row: row["id"].partition("-")[0])
+    }
+    assert list(papers) == ["OBS", "SUB", "PRED", "ZERO", "PAN"]
+    for short, rows in papers.items():
+        assert [row["id"] for row in rows] == [f"{short}-{i + 1}" for i in range(len(rows))]
+        assert len({row["paper"] for row in rows}) == 1
+
+
+@pytest.mark.parametrize("row", CLAIMS, ids=lambda row: row["id"])
+def test_a_claim_is_a_sentence_and_says_where_it_stands(row):
+    assert re.fullmatch(r"[A-Zε].{20,}\.", row["claim"])
+    assert re.match(r"(Fig|Tab|App|Sec|Th|Cor|Prop|Alg)\. ", row["where"])
+
+
+# --- the built site ------------------------------------------------------------------------------
+
+
+@pytest.mark.site
+def test_the_site_shows_all_claims_and_publishes_those_that_are_recorded(pages):
+    html = pages["book/scorecard.html"].path.read_text(encoding="utf-8")
+    verdicts = cards(html)
+    assert list(verdicts) == [row["id"] for row in CLAIMS]
+    published = json.loads((book_site.SITE / "claims.json").read_text(encoding="utf-8"))
+    assert {row["id"]: row["verdict"] for row in published} == {
+        id_: verdict for id_, verdict in verdicts.items() if verdict != "open"
+    }
+    figures = json.loads((book_site.SITE / "figures.json").read_text(encoding="utf-8"))
+    for row in published:
+        assert set(row) == {"id", "paper", "measured", "verdict", "why", "figure"}
+        assert row["verdict"] in VERDICTS
+        named = [row["figure"]] if isinstance(row["figure"], str) else row["figure"]
+        assert set(named) <= {figure["id"] for figure in figures}

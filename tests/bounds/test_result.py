@@ -1,0 +1,69 @@
+"""A result says what it means, in a sentence and in a table."""
+
+import numpy as np
+import pytest
+
+from auditkit import Bound
+
+
+def bound(**changes):
+    fields = {
+        "epsilon": 1.25, "delta": 1e-5, "confidence": 0.95, "claim": "lower bound",
+        "adjacency": "add/remove", "method": "one run",
+    }  # fmt: skip
+    return Bound(**(fields | changes))
+
+
+@pytest.mark.parametrize(
+    ("claim", "sign"), [("lower bound", "≥"), ("estimate", "≈"), ("upper bound", "≤")]
+)
+def test_the_sign_says_what_is_proved(claim, sign):
+    link = "at a nominal" if claim == "estimate" else "with"
+    text = f"ε {sign} 1.250 at δ = 1e-05 {link} 95% confidence"
+    assert str(bound(claim=claim)).startswith(text)
+
+
+def test_an_estimate_says_that_it_is_no_bound():
+    assert "estimate, not a bound" in str(bound(claim="estimate"))
+
+
+def test_what_is_assumed_is_part_of_the_sentence():
+    sentence = "The mechanism's trade-off curve is Gaussian."
+    assert sentence in str(bound(assumptions=(sentence,)))
+
+
+def test_a_statement_without_chance_has_no_confidence():
+    text = str(bound(claim="upper bound", confidence=None))
+    assert "confidence" not in text
+    assert "none" in bound(claim="upper bound", confidence=None)._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "text"),
+    [
+        (np.array([1.0, 2.0]), "[1.000, 2.000]"),
+        (np.linspace(0, 3, 100), "100 values from 0.000 to 3.000"),
+        (np.array(0.5), "0.500"),
+        (1.5e-4, "0.00015"),
+    ],
+)
+def test_arrays_and_small_numbers_are_readable(epsilon, text):
+    assert text in str(bound(epsilon=epsilon))
+
+
+def test_the_table_shows_every_detail_and_escapes_it():
+    table = bound(details={"guesses": 100, "rule": "<script>"})._repr_html_()
+    assert "<td>100</td>" in table
+    assert "&lt;script&gt;" in table
+    assert "<script>" not in table
+
+
+def test_a_result_cannot_be_changed():
+    with pytest.raises(AttributeError):
+        bound().epsilon = 2.0
+
+
+def test_results_with_arrays_can_be_compared_and_collected():
+    one = bound(epsilon=np.array([1.0, 2.0]))
+    assert one != bound(epsilon=np.array([1.0, 2.0]))
+    assert len({one, one}) == 1

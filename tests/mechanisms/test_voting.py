@@ -1,0 +1,437 @@
+"""Voting: the exact laws against slow references, their limits, and the upper bounds."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.special import log_ndtr, ndtr
+
+from auditkit.bounds.renyi import renyi_divergence
+from auditkit.mechanisms import voting
+from auditkit.mechanisms.voting import (
+    data_dependent_renyi,
+    data_independent_renyi,
+    noisy_argmax_probabilities,
+    sampled_vote_table,
+    vote_probabilities,
+    vote_table,
+)
+
+QUICK = settings(max_examples=30, deadline=None)
+SIGMAS = st.sampled_from([0.4, 1.0, 2.0, 7.0, 40.0])
+
+
+def by_quadrature(votes, sigma):
+    """PRED, eq. (4), word by word."""
+    votes = np.asarray(votes, dtype=float) / sigma
+
+    def density(x, c):
+        others = np.delete(votes, c)
+        return (
+            math.exp(-0.5 * (x - votes[c]) ** 2) / math.sqrt(2 * math.pi) * ndtr(x - others).prod()
+        )
+
+    low, high = votes.min() - 9, votes.max() + 9
+    return np.array(
+        [
+            quad(density, low, high, args=(c,), epsabs=1e-13, epsrel=1e-12, limit=400)[0]
+            for c in range(len(votes))
+        ]
+    )
+
+
+def by_enumeration(rows, sigma):
+    """All ways in which the teachers can vote, one at a time."""
+    law = np.zeros(rows.shape[1])
+    for votes in itertools.product(range(rows.shape[1]), repeat=len(rows)):
+        chance = math.prod(row[vote] for row, vote in zip(rows, votes, strict=True))
+        histogram = np.bincount(votes, minlength=rows.shape[1])
+        law += chance * noisy_argmax_probabilities(histogram, sigma)
+    return law
+
+
+def contour_only(voters, p, sigma, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(voting, "UNRESOLVED", -1.0)
+        return voting._multinomial_tables(voters, np.array([p]), sigma)[0]
+
+
+def polynomial_only(voters, p, sigma):
+    nodes, step = voting._grid(voters, len(p), sigma)
+    return voting._polynomial_table(voters, np.asarray(p), nodes, step, sigma)
+
+
+# --- a histogram that is known -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("votes", "sigma"), [([14, 12, 10, 8, 6], 2.0), ([3, 3], 0.5), ([200, 20, 10, 10, 10], 40.0)]
+)
+def test_the_law_of_noisy_argmax_is_the_integral(votes, sigma):
+    assert noisy_argmax_probabilities(votes, sigma) == pytest.approx(
+        by_quadrature(votes, sigma), abs=1e-12
+    )
+
+
+def test_the_law_of_noisy_argmax_is_what_simulation_shows():
+    rng = np.random.default_rng(0)
+    votes, draws = np.array([14, 12, 10, 8, 6]), 400_000
+    winners = (votes + 2.0 * rng.standard_normal((draws, 5))).argmax(axis=1)
+    share = np.bincount(winners, minlength=5) / draws
+    exact = noisy_argmax_probabilities(votes, 2.0)
+    assert (np.abs(share - exact) < 5 * np.sqrt(exact * (1 - exact) / draws)).all()
+
+
+@pytest.mark.parametrize("gap", [0.0, 1.0, 10.0, 30.0, 45.0, 51.0])
+def test_two_classes_have_a_closed_form_down_to_the_last_double(gap):
+    law = noisy_argmax_probabilities([gap, 0.0], 1.0)
+    exact = log_ndtr(np.array([gap, -gap]) / math.sqrt(2.0))
+    assert np.log(law) == pytest.approx(exact, rel=1e-12, abs=1e-12)
+
+
+def test_a_hopeless_class_keeps_divergences_finite_and_raises_no_warning():
+    law = noisy_argmax_probabilities([1e6, 0.0, 10.0], 1e-3)
+    assert law[0] == pytest.approx(1.0, abs=1e-13)
+    assert (law[1:] == np.finfo(float).tiny).all()
+    faint, fainter = noisy_argmax_probabilities([[108, 1], [109, 0]], 2.0)
+    assert renyi_divergence(faint, fainter, [2.0, 5.0]) == pytest.approx([0.0, 0.0], abs=1e-200)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 10, 30, 100, 300])
+def test_classes_that_tie_share_evenly(classes):
+    law = noisy_argmax_probabilities(np.full(classes, 7.0), 2.0)
+    assert law == pytest.approx(np.full(classes, 1 / classes), rel=1e-12)
+
+
+@QUICK
+@given(
+    st.lists(st.integers(0, 60), min_size=2, max_size=8),
+    st.floats(0.3, 50.0),
+    st.floats(0.1, 10.0),
+    st.randoms(use_true_random=False),
+)
+def test_the_law_sums_to_one_and_follows_its_votes(votes, sigma, scale, random):
+    votes = np.array(votes, dtype=float)
+    law = noisy_argmax_probabilities(votes, sigma)
+    assert law.sum() == pytest.approx(1.0, abs=1e-12)
+    assert law == pytest.approx(noisy_argmax_probabilities(votes + 5.0, sigma), rel=1e-10)
+    assert law == pytest.approx(noisy_argmax_probabilities(votes * scale, sigma * scale), rel=1e-9)
+    order = list(range(len(votes)))
+    random.shuffle(order)
+    assert law[order] == pytest.approx(noisy_argmax_probabilities(votes[order], sigma), rel=1e-12)
+    assert (np.diff(law[np.argsort(votes, kind="stable")]) >= -1e-13).all()
+
+
+def test_arrays_of_histograms_equal_single_ones():
+    votes = np.random.default_rng(0).multinomial(50, [0.4, 0.4, 0.2], size=(3, 4))
+    laws = noisy_argmax_probabilities(votes, 3.0)
+    assert laws.shape == (3, 4, 3)
+    assert (laws[2, 1] == noisy_argmax_probabilities(votes[2, 1], 3.0)).all()
+
+
+# --- teachers that vote at random ----------------------------------------------------------------
+
+
+@QUICK
+@given(
+    st.integers(1, 5),
+    st.integers(2, 3),
+    SIGMAS,
+    st.integers(0, 10**6),
+    st.sampled_from(["alike", "differ", "some certain"]),
+)
+def test_random_votes_have_the_law_that_enumeration_gives(teachers, classes, sigma, seed, kind):
+    rng = np.random.default_rng(seed)
+    rows = rng.dirichlet(np.full(classes, 0.7), size=teachers)
+    if kind == "alike":
+        rows[:] = rows[0]
+    if kind == "some certain":
+        rows[: teachers // 2 + 1] = np.eye(classes)[rng.integers(classes)]
+    law = vote_probabilities(teachers, rows, sigma)
+    assert law == pytest.approx(by_enumeration(rows, sigma), abs=1e-12)
+    if kind == "alike":
+        assert vote_probabilities(teachers, rows[0], sigma) == pytest.approx(law, abs=1e-12)
+
+
+@pytest.mark.parametrize("sigma", [0.7, 1.0, 1.9, 2.0, 5.0, 40.0])
+@pytest.mark.parametrize("voters", [0, 1, 24, 119])
+def test_the_contour_agrees_with_multiplied_polynomials(voters, sigma, monkeypatch):
+    rng = np.random.default_rng(voters)
+    for classes in (2, 3, 4):
+        p = rng.dirichlet(np.full(classes, 0.5))
+        exact = polynomial_only(voters, p, sigma)
+        assert contour_only(voters, p, sigma, monkeypatch) == pytest.approx(exact, abs=2e-14)
+
+
+def test_the_contour_is_not_cut_short_where_the_lattice_resonates(monkeypatch):
+    p, voters = [0.51328525, 0.06123481, 0.42547994], 119
+    exact = polynomial_only(voters, p, 0.7)
+    assert contour_only(voters, p, 0.7, monkeypatch) == pytest.approx(exact, abs=1e-14)
+
+
+def test_ten_classes_and_250_teachers_agree_with_multiplied_polynomials(monkeypatch):
+    p = np.random.default_rng(1).dirichlet(np.full(10, 0.5))
+    exact = polynomial_only(249, p, 40.0)
+    contour = contour_only(249, p, 40.0, monkeypatch)
+    assert contour == pytest.approx(exact, abs=1e-14)
+    assert contour.sum(axis=1) == pytest.approx(np.ones(10), abs=1e-13)
+
+
+def test_ten_classes_agree_with_simulation():
+    rng = np.random.default_rng(2)
+    p, draws = rng.dirichlet(np.ones(10)), 300_000
+    votes = rng.multinomial(250, p, size=draws) + 40.0 * rng.standard_normal((draws, 10))
+    share = np.bincount(votes.argmax(axis=1), minlength=10) / draws
+    exact = vote_probabilities(250, p, 40.0)
+    assert (np.abs(share - exact) < 5 * np.sqrt(exact * (1 - exact) / draws)).all()
+
+
+def test_a_unanimous_vote_is_a_known_histogram_down_to_the_tails():
+    for sigma in (2.0, 5.0, 40.0):
+        law = vote_probabilities(60, [1.0, 0.0], sigma)
+        assert law == pytest.approx(noisy_argmax_probabilities([60, 0], sigma), rel=1e-10)
+
+
+def test_faint_labels_keep_their_relative_accuracy():
+    p = np.array([0.999, 0.0005, 0.0005])
+    table = vote_table(40, p, 1.5)
+    histograms, weights = voting._histogram_law(np.tile(p, (39, 1)))
+    slow = np.array(
+        [weights @ noisy_argmax_probabilities(histograms + vote, 1.5) for vote in np.eye(3)]
+    )
+    assert table.min() < 1e-11
+    assert table == pytest.approx(slow, rel=1e-9)
+
+
+def test_each_row_of_the_table_is_a_teacher_that_is_certain():
+    p = np.array([0.5, 0.3, 0.2])
+    table = vote_table(20, p, 3.0)
+    assert p @ table == pytest.approx(vote_probabilities(20, p, 3.0), abs=1e-13)
+    for c, vote in enumerate(np.eye(3)):
+        rows = np.vstack([vote, np.tile(p, (19, 1))])
+        assert table[c] == pytest.approx(vote_probabilities(20, rows, 3.0), abs=1e-12)
+
+
+def test_one_teacher_alone_is_a_histogram_with_one_vote():
+    for p in ([0.5, 0.3, 0.2], np.zeros((0, 3))):
+        table = vote_table(1, p, 1.0)
+        assert table == pytest.approx(noisy_argmax_probabilities(np.eye(3), 1.0), abs=1e-13)
+
+
+def test_rows_are_teachers_if_there_are_as_many_and_queries_otherwise():
+    rows = np.random.default_rng(0).dirichlet([1.0, 1.0], size=4)
+    assert vote_probabilities(4, rows, 1.0).shape == (2,)
+    assert vote_probabilities(5, rows, 1.0).shape == (4, 2)
+    queries = vote_probabilities(4, rows[:, None], 1.0)
+    assert queries.shape == (4, 2)
+    assert queries[1] == pytest.approx(vote_probabilities(4, rows[1], 1.0), abs=1e-14)
+    stacked = np.stack([rows, rows[::-1]])
+    assert vote_probabilities(4, stacked, 1.0) == pytest.approx(
+        np.stack([vote_probabilities(4, rows, 1.0)] * 2), abs=1e-13
+    )
+    assert vote_table(5, rows, 1.0).shape == (2, 2)
+    assert vote_table(4, rows, 1.0).shape == (4, 2, 2)
+
+
+def test_many_nodes_are_worked_on_in_blocks(monkeypatch):
+    p = [0.6, 0.4]
+    whole = vote_table(30, p, 1.0)
+    monkeypatch.setattr(voting, "NODES", 50)
+    assert vote_table(30, p, 1.0) == pytest.approx(whole, abs=1e-14)
+    assert polynomial_only(29, p, 1.0) == pytest.approx(whole, abs=1e-14)
+
+
+def test_sampled_tables_are_within_their_standard_error():
+    rng = np.random.default_rng(3)
+    rows = rng.dirichlet([1.0, 1.0, 1.0], size=99)
+    exact = vote_table(100, rows, 20.0)
+    scores = []
+    for seed in range(40):
+        sampled = sampled_vote_table(rows, 20.0, samples=200, rng=seed)
+        scores.append((sampled.probabilities - exact) / sampled.standard_error)
+    scores = np.array(scores)
+    assert sampled.probabilities.sum(axis=1) == pytest.approx(np.ones(3), abs=1e-12)
+    assert abs(scores.mean(axis=0)).max() < 5 / math.sqrt(40)
+    assert 0.6 < scores.std() < 1.4
+
+
+def test_sampling_repeats_with_its_seed_and_counts_certain_teachers():
+    rows = np.vstack([np.tile([1.0, 0.0], (5, 1)), np.tile([0.5, 0.5], (5, 1))])
+    first = sampled_vote_table(rows, 2.0, samples=100, rng=1)
+    again = sampled_vote_table(rows, 2.0, samples=100, rng=np.random.default_rng(1))
+    assert (first.probabilities == again.probabilities).all()
+    assert first.samples == 100
+    drawn = voting._draw_histograms(rows, np.random.default_rng(0).random((50, 10)))
+    assert (drawn.sum(axis=1) == 10).all()
+    assert (drawn[:, 0] >= 5).all()
+
+
+def test_kernels_do_the_same_when_they_are_not_compiled():
+    scaled = np.array([[2.0, 1.0, 0.0], [0.0, 0.0, 90.0]])
+    laws = np.zeros((2, 3))
+    for row, law in zip(scaled, laws, strict=True):
+        voting._argmax_law.py_func(row, law)
+    assert laws == pytest.approx(voting._argmax_rows.py_func(scaled), rel=1e-13)
+    assert laws == pytest.approx(voting._argmax_rows(scaled), rel=1e-13)
+
+    weights, compiled = np.empty((2, 30)), np.empty((2, 30))
+    spans = np.array(
+        [voting._poisson_weights.py_func(m, 1e-21, weights[i]) for i, m in enumerate([1.2, 0.8])]
+    )
+    for i, m in enumerate([1.2, 0.8]):
+        voting._poisson_weights(m, 1e-21, compiled[i])
+    assert weights == pytest.approx(compiled, rel=1e-14)
+
+    angles = np.outer(2 * np.pi / 28 * np.arange(15), np.arange(31))
+    turns = np.cos(angles), np.sin(angles)
+    total = voting._total_weight.py_func(weights, spans, *turns, 2)
+    assert total == pytest.approx(voting._total_weight(weights, spans, *turns, 2), rel=1e-12)
+    below, density = voting._smoothed(np.linspace(0.0, 3.0, 4), np.arange(31), 1.0)
+    sums = np.empty((2, 2, 8, 4))
+    args = (weights, spans, below, density, turns[0][1], turns[1][1])
+    voting._class_sums.py_func(sums[0], *args)
+    voting._class_sums(sums[1], *args)
+    assert sums[0] == pytest.approx(sums[1], abs=1e-14)
+    sums[:, 0, :2, 0] = 0.0  # as far below all counts
+    tables = np.zeros((2, 2, 2))
+    voting._add_products.py_func(tables[0], sums[0], 1 + 1j)
+    voting._add_products(tables[1], sums[1], 1 + 1j)
+    assert tables[0] == pytest.approx(tables[1], abs=1e-13)
+    tables[:] = 0.0
+    turn = (weights, spans, below, density, *turns, 2, 1, 1.0)
+    voting._add_turn.py_func(tables[0], *turn)
+    voting._add_turn(tables[1], *turn)
+    assert tables[0] == pytest.approx(tables[1], abs=1e-13)
+    tables[:] = 0.0
+    query = (np.array([[0.6, 0.4]]), 2, below, density, *turns, True)
+    voting._add_contour.py_func(tables[:1], *query)
+    voting._add_contour(tables[1:], *query)
+    assert tables[0] == pytest.approx(tables[1], abs=1e-13)
+
+
+def test_polynomials_multiply_the_same_when_they_are_not_compiled():
+    p = np.array([0.6, 0.4])
+    weights = np.empty((2, 4))
+    spans = np.array([voting._poisson_weights(3 * p[i], 1e-300, weights[i]) for i in range(2)])
+    below, density = (g.T.copy() for g in voting._smoothed(np.arange(3.0), np.arange(5), 1.0))
+    compiled = voting._multiply(weights, spans, below, density)
+    assert voting._multiply.py_func(weights, spans, below, density) == pytest.approx(compiled)
+    part = np.zeros((2, 2))
+    voting._multiply_at.py_func(part, weights, spans, below[1], density[1])
+    assert part == pytest.approx(compiled[1])
+    product = np.empty(4)
+    voting._times.py_func(weights[0], weights[1], below[1], spans[1], product)
+    assert product == pytest.approx(np.convolve(weights[0], weights[1] * below[1, :4])[:4])
+
+
+# --- upper bounds --------------------------------------------------------------------------------
+
+ORDERS = np.array([1.5, 2.0, 5.0, 10.0, 20.0, 50.0])
+
+
+@QUICK
+@given(
+    st.lists(st.integers(1, 120), min_size=2, max_size=5), st.sampled_from([2.0, 8.0, 20.0, 40.0])
+)
+def test_no_moved_vote_leaks_more_than_the_upper_bounds(votes, sigma):
+    votes = np.array(votes)
+    upper = data_dependent_renyi(votes, sigma, ORDERS)
+    assert (upper <= data_independent_renyi(sigma, ORDERS)).all()
+    here = noisy_argmax_probabilities(votes, sigma)
+    for loser, winner in itertools.permutations(range(len(votes)), 2):
+        moved = votes.copy()
+        moved[loser] -= 1
+        moved[winner] += 1
+        there = noisy_argmax_probabilities(moved, sigma)
+        assert (renyi_divergence(here, there, ORDERS) <= upper * (1 + 1e-9) + 1e-12).all()
+
+
+def test_the_dependent_bound_holds_in_one_direction_only():
+    here, there = noisy_argmax_probabilities([[109, 100], [108, 101]], 1.0)
+    bound = data_dependent_renyi([109, 100], 1.0, 2.0)
+    assert renyi_divergence(here, there, 2.0) < bound < renyi_divergence(there, here, 2.0) / 100
+    assert renyi_divergence(there, here, 2.0) < data_dependent_renyi([108, 101], 1.0, 2.0)
+
+
+def test_half_of_the_independent_bound_is_too_little():
+    near = noisy_argmax_probabilities([13, 13, 10, 8, 6], 2.0)
+    far = noisy_argmax_probabilities([14, 12, 10, 8, 6], 2.0)
+    assert renyi_divergence(near, far, 1.5) > 1.5 / (2 * 2.0**2)
+
+
+def test_agreement_among_teachers_makes_the_dependent_bound_small():
+    easy, hard = data_dependent_renyi([[200, 20, 10, 10, 10], [52, 50, 50, 49, 49]], 40.0, [10.0])
+    assert easy[0] == pytest.approx(6.96e-4, rel=1e-2)
+    assert hard[0] == data_independent_renyi(40.0, 10.0)
+    sure = data_dependent_renyi([5000, 0], 10.0, 2.0)
+    assert 0.0 <= sure < 1e-200
+
+
+# --- bad input -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: noisy_argmax_probabilities([1, 2], 0.0), "sigma must be above 0, got 0.0"),
+        (lambda: noisy_argmax_probabilities([1, 2], -1.0), "sigma must be above 0"),
+        (lambda: noisy_argmax_probabilities([1, 2], np.nan), "sigma must be a finite number"),
+        (lambda: noisy_argmax_probabilities([1, -2], 1.0), "votes must hold numbers of at least 0"),
+        (lambda: noisy_argmax_probabilities([1, np.nan], 1.0), "votes must hold finite numbers"),
+        (lambda: noisy_argmax_probabilities([1], 1.0), "votes must have at least 2 classes"),
+        (lambda: noisy_argmax_probabilities(3, 1.0), "votes must have at least 2 classes"),
+        (lambda: vote_probabilities(0, [0.5, 0.5], 1.0), "teachers must be a whole number of at"),
+        (lambda: vote_probabilities(2.5, [0.5, 0.5], 1.0), "teachers must be a whole number of at"),
+        (lambda: vote_probabilities(3, [0.5, 0.6], 1.0), "class_probabilities must sum to 1"),
+        (lambda: vote_probabilities(3, [1.5, -0.5], 1.0), "class_probabilities must hold numbers"),
+        (lambda: vote_probabilities(3, [1.0], 1.0), "class_probabilities must have at least 2"),
+        (lambda: vote_probabilities(3, 0.5, 1.0), "class_probabilities must be an array"),
+        (lambda: vote_probabilities(3, [0.5, 0.5], 0.0), "sigma must be above 0"),
+        (lambda: vote_table(0, [0.5, 0.5], 1.0), "teachers must be a whole number of at"),
+        (lambda: vote_table(3, [0.5, 0.6], 1.0), "class_probabilities must sum to 1"),
+        (lambda: vote_table(3, [0.5, 0.5], -1.0), "sigma must be above 0"),
+        (lambda: vote_table(250, [0.5, 0.5], 1e-6), "sigma = 1e-06 is too small beside teachers"),
+        (
+            lambda: vote_table(10_000, np.eye(10)[0], 10.0),
+            "a label has a probability below 1e-11; with teachers = 10000",
+        ),
+        (
+            lambda: vote_table(100, np.random.default_rng(0).dirichlet(np.ones(9), size=99), 9.0),
+            "class_probabilities allow .* histograms, .* take sampled_vote_table",
+        ),
+        (lambda: sampled_vote_table([0.5, 0.5], 1.0, rng=0), "class_probabilities must have shape"),
+        (lambda: sampled_vote_table([[1.0]], 1.0, rng=0), "class_probabilities must have at least"),
+        (lambda: sampled_vote_table([[0.5, 0.6]], 1.0, rng=0), "class_probabilities must sum to 1"),
+        (lambda: sampled_vote_table([[0.5, 0.5]], 0.0, rng=0), "sigma must be above 0"),
+        (
+            lambda: sampled_vote_table([[0.5, 0.5]], 1.0, samples=5, rng=0),
+            "samples must be a whole number of at least 20, got 5",
+        ),
+        (lambda: data_independent_renyi(0.0, [2.0]), "sigma must be above 0"),
+        (lambda: data_independent_renyi(1.0, [1.0]), "orders must lie above 0 and not be 1, got 1"),
+        (lambda: data_dependent_renyi([1, -1], 1.0, [2.0]), "votes must hold numbers of at least"),
+        (lambda: data_dependent_renyi([1], 1.0, [2.0]), "votes must have at least 2 classes"),
+        (lambda: data_dependent_renyi([1, 1], 0.0, [2.0]), "sigma must be above 0"),
+        (lambda: data_dependent_renyi([1, 1], 1.0, [0.0]), "orders must lie above 0 and not be 1"),
+        (
+            lambda: data_dependent_renyi([1, 1], 1.0, [[2.0]]),
+            "orders must have at most 1 dimension",
+        ),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_what_is_no_number_is_a_type_error():
+    with pytest.raises(TypeError, match="votes must be an array of numbers"):
+        noisy_argmax_probabilities(["a", "b"], 1.0)
+    with pytest.raises(TypeError, match="sigma must be one number"):
+        noisy_argmax_probabilities([1, 2], [1.0])
+    with pytest.raises(TypeError, match="teachers must be one number"):
+        vote_probabilities("many", [0.5, 0.5], 1.0)

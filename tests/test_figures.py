@@ -1,0 +1,403 @@
+"""Figures are legible for all readers, the same in every build, and can be traced and cited."""
+
+import io
+import itertools
+import json
+import math
+import re
+import subprocess
+import sys
+from hashlib import sha256
+from xml.etree import ElementTree
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+mpl.use("agg")
+
+from matplotlib import pyplot as plt
+from matplotlib.colors import to_rgb
+
+from auditkit import citable as package_citable
+from auditkit.experiment import experiment
+from auditkit.figures import GREY, INK, PALETTE, Citable, citable, house_style
+
+MODULE = sys.modules["auditkit.figures"]
+LIGHT, DARK = "#ffffff", ("#121212", "#14181e")
+ALT = "The bound rises with the true value and stays below it."
+DATA = {"epsilon": [0.5, 1.0], "bound": [0.41, 0.87]}
+
+
+@pytest.fixture(autouse=True)
+def style():
+    with mpl.rc_context():
+        house_style()
+        yield
+    plt.close("all")
+
+
+def drawn(**changes):
+    figure, axes = plt.subplots()
+    for shift, role in enumerate(PALETTE):
+        axes.plot(DATA["epsilon"], DATA["bound"], label=role, **PALETTE[role])
+        axes.scatter(DATA["epsilon"], np.add(DATA["bound"], shift))
+    axes.set(xlabel=r"true $\varepsilon$", ylabel="bound", **changes)
+    axes.axhline(0.0, color="black")
+    axes.legend()
+    return figure
+
+
+def cited(folder, id="FND-F1", **changes):  # noqa: A002
+    words = {"title": "Bounds", "answers": "OBS Figure 2", "alt": ALT, "directory": folder}
+    return citable(drawn(), id, DATA, **{**words, **changes})
+
+
+# --- the palette ---------------------------------------------------------------------------------
+
+LINEAR_SRGB_TO_LMS = np.array(
+    [
+        [0.4122214708, 0.5363325363, 0.0514459929],
+        [0.2119034982, 0.6806995451, 0.1073969566],
+        [0.0883024619, 0.2817188376, 0.6299787005],
+    ]
+)
+LMS_TO_OKLAB = np.array(
+    [
+        [0.2104542553, 0.7936177850, -0.0040720468],
+        [1.9779984951, -2.4285922050, 0.4505937099],
+        [0.0259040371, 0.7827717662, -0.8086757660],
+    ]
+)
+# Machado, Oliveira and Fernandes (2009), severity 1
+SIGHT = {
+    "all cones": np.eye(3),
+    "protanopia": np.array(
+        [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ]
+    ),
+    "deuteranopia": np.array(
+        [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ]
+    ),
+    "tritanopia": np.array(
+        [
+            [1.255528, -0.076749, -0.178779],
+            [-0.078411, 0.930809, 0.147602],
+            [0.004733, 0.691367, 0.303900],
+        ]
+    ),
+}
+
+
+def linear(color):
+    channels = np.array(to_rgb(color))
+    return np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+
+
+def contrast(one, other):
+    weights = (0.2126, 0.7152, 0.0722)
+    low, high = sorted(float(linear(color) @ weights) for color in (one, other))
+    return (high + 0.05) / (low + 0.05)
+
+
+def seen(color, sight):
+    light = np.clip(SIGHT[sight] @ linear(color), 0, 1)
+    return LMS_TO_OKLAB @ np.cbrt(LINEAR_SRGB_TO_LMS @ light)
+
+
+@pytest.mark.parametrize("role", PALETTE)
+@pytest.mark.parametrize("page", [LIGHT, *DARK])
+def test_every_role_stands_out_from_the_page(role, page):
+    assert contrast(PALETTE[role]["color"], page) >= 3.0
+
+
+@pytest.mark.parametrize("sight", SIGHT)
+def test_no_two_roles_look_alike_to_anybody(sight):
+    for one, other in itertools.combinations(PALETTE, 2):
+        apart = seen(PALETTE[one]["color"], sight) - seen(PALETTE[other]["color"], sight)
+        # 0.02 is about what can just be told apart
+        assert np.linalg.norm(apart) >= 0.09, (one, other)
+
+
+def test_marker_and_line_say_the_role_without_colour():
+    for sign in ("marker", "linestyle"):
+        assert len({str(look[sign]) for look in PALETTE.values()}) == len(PALETTE)
+
+
+def test_text_reaches_the_best_that_one_grey_can_and_ink_is_dark():
+    assert min(contrast(GREY, page) for page in (LIGHT, *DARK)) > 4.15
+    assert contrast(INK, LIGHT) > 12
+
+
+def test_the_house_style_sets_ink_and_the_cycle_of_colours():
+    assert mpl.rcParams["text.color"] == INK
+    cycle = [item["color"] for item in mpl.rcParams["axes.prop_cycle"]]
+    assert cycle[:2] == [PALETTE["ours"]["color"], PALETTE["paper"]["color"]]
+    assert sorted(cycle) == sorted(look["color"] for look in PALETTE.values())
+
+
+def test_nothing_heavy_is_loaded_until_something_is_drawn():
+    code = (
+        "import sys, auditkit.figures;"
+        "heavy = {'matplotlib', 'pandas', 'torch', 'sklearn', 'IPython'} & set(sys.modules);"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# --- the files -----------------------------------------------------------------------------------
+
+
+def test_the_package_offers_citable():
+    assert package_citable is citable
+
+
+def test_a_figure_leaves_picture_numbers_and_provenance(tmp_path):
+    figure = cited(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        f"FND-F1.{kind}" for kind in ("csv", "json", "png", "svg")
+    ]
+    assert (tmp_path / "FND-F1.csv").read_text() == "epsilon,bound\n0.5,0.41\n1.0,0.87\n"
+    about = json.loads((tmp_path / "FND-F1.json").read_text())
+    for kind in ("svg", "png", "csv"):
+        content = (tmp_path / f"FND-F1.{kind}").read_bytes()
+        assert about["sha256"][kind] == sha256(content).hexdigest()
+        assert about[kind] == getattr(figure, kind) == f"figures/FND-F1.{kind}"
+    assert about["provenance"] == "figures/FND-F1.json"
+    assert (about["id"], about["title"], about["answers"]) == ("FND-F1", "Bounds", "OBS Figure 2")
+    assert about["alt"] == ALT
+    assert set(about) >= {"code_sha256", "versions", "machine", "profile", "experiments", "bibtex"}
+    assert str(tmp_path) not in json.dumps(about)
+
+
+def test_the_same_figure_gives_the_same_bytes(tmp_path):
+    for folder in ("a", "b"):
+        cited(tmp_path / folder)
+    for path in (tmp_path / "a").iterdir():
+        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes(), path.name
+    assert not re.search(rb"20\d\d-\d\d-\d\d", (tmp_path / "a/FND-F1.svg").read_bytes())
+
+
+def test_the_svg_is_transparent_stands_alone_and_has_its_alt_text(tmp_path):
+    cited(tmp_path, alt='Lines & "points" <rise> with the index.')
+    text = (tmp_path / "FND-F1.svg").read_text()
+    root = ElementTree.fromstring(text)
+    assert root.get("role") == "img"
+    assert root.get("aria-label") == 'Lines & "points" <rise> with the index.'
+    assert (root.get("color"), root.get("fill")) == (GREY, "currentColor")
+    background = root.find(".//*[@id='FND-F1-patch_1']/*")
+    assert "fill: none" in background.get("style")
+    assert INK not in text
+    assert "#000000" not in text
+    assert "<style" not in text
+    assert "<text" not in text
+    for look in PALETTE.values():
+        assert look["color"] in text
+
+
+def test_two_figures_of_a_page_share_no_id_and_refer_to_their_own(tmp_path):
+    texts = [cited(tmp_path, name).html for name in ("FND-F1", "FND-F2")]
+    ids = [re.findall(r'\bid="([^"]+)"', text) for text in texts]
+    assert len(set(ids[0] + ids[1])) == len(ids[0]) + len(ids[1])
+    for text, own in zip(texts, ids, strict=True):
+        used = set(re.findall(r'xlink:href="#([^"]+)"|url\(#([^)]+)\)', text))
+        assert used
+        assert {one or other for one, other in used} <= set(own)
+
+
+def test_the_png_is_on_white_with_text_in_ink(tmp_path):
+    cited(tmp_path)
+    pixels = plt.imread(io.BytesIO((tmp_path / "FND-F1.png").read_bytes()))
+    assert (pixels[0, 0] == 1.0).all()
+    assert (pixels[..., 3] == 1.0).all()
+    assert (np.abs(pixels[..., :3] - to_rgb(INK)).max(axis=-1) < 0.01).any()
+
+
+def test_a_figure_is_closed_so_that_a_notebook_shows_it_once(tmp_path):
+    cited(tmp_path)
+    assert plt.get_fignums() == []
+
+
+def test_files_go_where_the_environment_says_and_else_to_build(tmp_path, monkeypatch):
+    monkeypatch.setenv("AUDITKIT_FIGURES", str(tmp_path / "site"))
+    cited(None)
+    assert (tmp_path / "site/FND-F1.svg").exists()
+    monkeypatch.delenv("AUDITKIT_FIGURES")
+    monkeypatch.setattr(MODULE, "home", lambda: tmp_path)
+    cited(None)
+    assert (tmp_path / "_build/figures/FND-F1.svg").exists()
+
+
+def test_the_experiments_behind_a_figure_are_named_with_their_hashes(tmp_path):
+    def double(n, rng):  # noqa: ARG001
+        return {"twice": 2 * n}
+
+    runs = [experiment(f"E-{i}", double, {"n": [1, 2]}, store=tmp_path) for i in range(2)]
+    citable(None, "FND-T1", runs[0], title="Twice", sources=runs[1:], directory=tmp_path)
+    about = json.loads((tmp_path / "FND-T1.json").read_text())
+    assert [source["id"] for source in about["experiments"]] == ["E-1", "E-0"]
+    assert about["experiments"][1]["csv_sha256"] == runs[0].provenance["csv_sha256"]
+    assert (tmp_path / "FND-T1.csv").read_text().startswith("n,twice,seconds\n1,2,")
+
+
+# --- the data ------------------------------------------------------------------------------------
+
+
+def test_columns_rows_and_frames_give_the_same_numbers(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    rows = [{"a": 1.5, "b": None}, {"a": 2.5, "b": "x"}]
+    columns = {"a": np.array([1.5, 2.5]), "b": [None, "x"]}
+    texts = set()
+    for data in (rows, columns, pandas.DataFrame(rows), iter(rows)):
+        citable(None, "FND-T1", data, title="A table", directory=tmp_path)
+        texts.add((tmp_path / "FND-T1.csv").read_text())
+    assert texts == {"a,b\n1.5,\n2.5,x\n"}
+
+
+def test_what_pandas_calls_nan_is_an_empty_field(tmp_path):
+    data = {"a": [math.nan, np.float32("nan"), 1.0]}
+    citable(None, "FND-T1", data, title="A table", directory=tmp_path)
+    assert (tmp_path / "FND-T1.csv").read_text() == 'a\n""\n""\n1.0\n'
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"a": [1, 2], "b": [1]}, "columns of the same length, got {'a': 2, 'b': 1}"),
+        ({}, "at least one row"),
+        ({"a": []}, "at least one row"),
+        ([], "at least one row"),
+        ([{}], "at least one row"),
+        ([1, 2], "columns by name, or rows that are mappings"),
+        ("text", "columns by name, or rows that are mappings"),
+        ([{"a": [1, 2]}], r"data\['a'\] must be a number"),
+    ],
+)
+def test_data_that_are_no_table_are_turned_away(tmp_path, data, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        citable(None, "FND-T1", data, title="A table", directory=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+# --- the page ------------------------------------------------------------------------------------
+
+
+def test_the_page_has_an_anchor_the_picture_and_links_that_exist(tmp_path):
+    html = cited(tmp_path / "figures", title="Bounds & <tests>")._repr_html_()
+    assert html.startswith('<figure class="auditkit-figure" id="FND-F1">')
+    assert "Bounds &amp; &lt;tests&gt;. Answers OBS Figure 2." in html
+    assert "<?xml" not in html
+    assert '<svg style="color: inherit; max-width: 100%; height: auto" role="img"' in html
+    links = re.findall(r'<a href="([^"]+)" aria-label="([^"]+)" download>([^<]+)</a>', html)
+    assert [name for _, _, name in links] == ["SVG", "PNG", "CSV", "provenance"]
+    (tmp_path / "chapters").mkdir()
+    for href, label, name in links:
+        assert (tmp_path / "chapters" / href).exists()
+        assert label == f"FND-F1: {name}"
+    ElementTree.fromstring(html.replace(" download>", ' download="">'))
+
+
+def test_a_table_is_readable_as_it_is_and_has_no_picture(tmp_path):
+    data = [{"name": "<one>", "value": 0.123456}, {"name": "two", "value": math.inf}, {"n": 12345}]
+    table = citable(None, "FND-T1", data, title="Two values", directory=tmp_path)
+    assert (table.svg, table.png) == (None, None)
+    about = json.loads((tmp_path / "FND-T1.json").read_text())
+    assert (about["svg"], about["png"]) == (None, None)
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".csv", ".json"]
+    html = table._repr_html_()
+    assert '<th scope="col">name</th><th scope="col">value</th><th scope="col">n</th>' in html
+    assert "<td>&lt;one&gt;</td><td>0.1235</td><td></td>" in html
+    assert "<td>two</td><td>∞</td><td></td>" in html
+    assert "<td>12345</td>" in html
+    assert 'role="region" aria-label="Two values" tabindex="0"' in html
+    assert "Answers" not in html
+    assert re.findall(r"download>(\w+)<", html) == ["CSV", "provenance"]
+    ElementTree.fromstring(html.replace(" download>", ' download="">'))
+
+
+def test_the_object_says_little_but_its_name(tmp_path):
+    assert repr(cited(tmp_path)) == "Citable(id='FND-F1', title='Bounds')"
+    assert isinstance(cited(tmp_path), Citable)
+
+
+# --- the citation --------------------------------------------------------------------------------
+
+
+def test_the_entry_takes_what_the_citation_file_says(tmp_path, monkeypatch):
+    monkeypatch.setattr(MODULE, "home", lambda: tmp_path)
+    (tmp_path / "CITATION.cff").write_text(
+        'cff-version: 1.2.0\ntitle: "Auditing: a book"\nauthors:\n  - name: us\n'
+        "version: 1.2.3\ndate-released: '2031-05-06'\n"
+        "repository-code: https://code.example/r\nurl: https://book.example/\n"
+    )
+    assert cited(tmp_path, title="Noise & 5% of a_b").bibtex == (
+        "@misc{auditkit-FND-F1,\n"
+        "  author = {{The auditkit authors}},\n"
+        "  title = {Noise \\& 5\\% of a\\_b},\n"
+        "  note = {Figure FND-F1, version 1.2.3, answers OBS Figure 2},\n"
+        "  howpublished = {Auditing: a book},\n"
+        "  year = {2031},\n"
+        "  url = {https://book.example/book/figures.html#FND-F1},\n"
+        "}"
+    )
+
+
+def test_without_a_citation_file_the_entry_holds_what_is_known(tmp_path, monkeypatch):
+    monkeypatch.setattr(MODULE, "home", lambda: tmp_path)
+    table = citable(None, "FND-T1", DATA, title="Bounds", directory=tmp_path)
+    assert table.bibtex == (
+        "@misc{auditkit-FND-T1,\n"
+        "  author = {{The auditkit authors}},\n"
+        "  title = {Bounds},\n"
+        "  note = {Table FND-T1},\n"
+        "}"
+    )
+
+
+# --- bad input -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["", "fnd-f1", "FND-1", "FND-F", "../FND-F1", "FND-F1.svg", 1])
+def test_an_id_has_chapter_kind_and_number(tmp_path, name):
+    with pytest.raises(ValueError, match="id must be as in"):
+        cited(tmp_path, name)
+
+
+@pytest.mark.parametrize("name", ["OBS-F2", "OBS-F12a", "SUB-FA1", "PAN-T3", "PRED-F21"])
+def test_ids_follow_the_papers_numbers(tmp_path, name):
+    assert citable(None, name, DATA, title="Bounds", directory=tmp_path).id == name
+
+
+@pytest.mark.parametrize("title", ["", "  ", "Bounds.", None, 3])
+def test_a_title_is_words_without_a_full_stop(tmp_path, title):
+    with pytest.raises(ValueError, match="title must be words"):
+        cited(tmp_path, title=title)
+
+
+@pytest.mark.parametrize("answers", ["", " ", 2])
+def test_what_it_answers_is_words_or_none(tmp_path, answers):
+    with pytest.raises(ValueError, match="answers must be as in"):
+        cited(tmp_path, answers=answers)
+
+
+@pytest.mark.parametrize("alt", [None, "", "figure.svg", "A plot of bounds", "Bounds.", 3])
+def test_a_picture_needs_a_sentence_for_those_who_cannot_see_it(tmp_path, alt):
+    with pytest.raises(ValueError, match="alt must be at least one sentence"):
+        cited(tmp_path, alt=alt)
+
+
+def test_a_table_needs_none(tmp_path):
+    with pytest.raises(ValueError, match="alt must be left out for a table"):
+        citable(None, "FND-T1", DATA, title="Bounds", alt=ALT, directory=tmp_path)
+
+
+def test_a_figure_is_one_of_matplotlib(tmp_path):
+    with pytest.raises(TypeError, match="figure must be a matplotlib Figure, or None"):
+        citable("plot.svg", "FND-F1", DATA, title="Bounds", alt=ALT, directory=tmp_path)
