@@ -1,3 +1,5 @@
+from . import datasets as datasets
+from . import models as models
 from .accounting import dp_sgd_epsilon as dp_sgd_epsilon
 from .accounting import group_privacy as group_privacy
 from .accounting import noise_multiplier_for as noise_multiplier_for

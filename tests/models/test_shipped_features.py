@@ -96,3 +96,10 @@ def test_a_file_that_was_changed_is_not_read(monkeypatch, tmp_path):
     monkeypatch.setattr(shipped, "folder", lambda: tmp_path)
     with pytest.raises(ValueError, match="SHA-256"):
         shipped.read(part)
+
+
+def test_the_readme_has_the_hash_of_each_file():
+    readme = (shipped.folder() / "README.md").read_text(encoding="utf-8")
+    for card in CARDS.values():
+        for part in card.shipped:
+            assert f"| `{part.file}` | `{part.sha256}` |" in readme
