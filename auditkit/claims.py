@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from auditkit import _check
-from auditkit.experiment import home, write_whole
+from auditkit.datasets.store import write_whole
+from auditkit.experiment import home
 from auditkit.figures import LIST
 
 VERDICTS = ("reproduced", "partly", "not reproduced")

@@ -29,6 +29,7 @@ import joblib
 import numpy as np
 
 from auditkit import _check
+from auditkit.datasets.store import write_whole
 
 Value = str | int | float | bool | None
 Row = dict[str, Any]  # of Values
@@ -347,20 +348,6 @@ def home() -> Path:
     """Return the folder that `data` and `_build` lie in: the clone, or where Python was started."""
     clone = Path(__file__).resolve().parents[1]
     return clone if (clone / "pyproject.toml").exists() else Path.cwd()
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that nobody ever sees half of it, making its folder if need be."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    half = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with half.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        half.replace(path)
-    finally:
-        half.unlink(missing_ok=True)
 
 
 def to_csv(rows: Sequence[Row]) -> tuple[bytes, dict[str, str]]:

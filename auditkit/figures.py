@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from auditkit.experiment import Results, Row, home, plain, provenance, to_csv, write_whole
+from auditkit.datasets.store import write_whole
+from auditkit.experiment import Results, Row, home, plain, provenance, to_csv
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

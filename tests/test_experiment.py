@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditkit import experiment as package_experiment
+from auditkit.datasets.store import write_whole
 from auditkit.experiment import (
     Results,
     experiment,
@@ -29,7 +30,6 @@ from auditkit.experiment import (
     recompute,
     stored,
     to_csv,
-    write_whole,
 )
 
 MODULE = sys.modules["auditkit.experiment"]

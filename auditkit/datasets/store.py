@@ -143,7 +143,8 @@ def full(folder: Path, error: OSError) -> NotWritableError:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that nobody ever sees half of it."""
+    """Write a file so that nobody ever sees half of it, making its folder if need be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     half = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         with half.open("wb") as file:
