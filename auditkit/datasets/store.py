@@ -36,7 +36,7 @@ def cache() -> Path:
     Examples
     --------
     >>> cache()  # doctest: +SKIP
-    PosixPath('/home/you/.cache/auditkit')
+    PosixPath('.../auditkit')
     """
     chosen = os.environ.get("AUDITKIT_DATA")
     if chosen:
