@@ -9,7 +9,7 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.special import ndtr
 
-from auditkit.mechanisms import voting
+from auditkit.mechanisms import vote_laws
 from auditkit.mechanisms.voting import noisy_argmax_probabilities, vote_table
 
 TEACHERS, CLASSES, QUERIES, SIGMA = 250, 10, 1000, 40.0
@@ -39,8 +39,8 @@ def _query_pairs() -> dict[str, Any]:
     shares = np.bincount(votes.argmax(axis=1), minlength=CLASSES) / DRAWS
     drawing = (time.perf_counter() - start) * NEEDED / DRAWS * 2 * QUERIES
     error = np.abs(shares - worlds[0, 0]) / np.sqrt(worlds[0, 0] * (1 - worlds[0, 0]) / DRAWS)
-    nodes, step = voting._grid(TEACHERS - 1, CLASSES, SIGMA)
-    other = voting._polynomial_table(TEACHERS - 1, natural[0], nodes, step, SIGMA)
+    nodes, step = vote_laws._grid(TEACHERS - 1, CLASSES, SIGMA)
+    other = vote_laws._polynomial_table(TEACHERS - 1, natural[0], nodes, step, SIGMA)
     difference = np.abs(tables[0] - other).max()
     return _row(
         f"exact laws of {QUERIES:,} query pairs, {TEACHERS} teachers, {CLASSES} classes",

@@ -3,6 +3,7 @@
 PATE, CaPC and PromptPATE all end the same way. Each teacher votes for a class, Gaussian noise is
 added to the histogram, and the class with the largest noisy count is released. The laws here are
 computed, not simulated, so what an audit finds can be held against what there is to find.
+The quadrature is in `noisy_argmax`, the laws of random histograms in `vote_laws`.
 
 Three laws are needed, one for each source of randomness beside the noise:
 
@@ -23,23 +24,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit, prange
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_ndtr, logsumexp, ndtr
+from scipy.special import log_ndtr, logsumexp
 
 from auditkit import _check
+from auditkit.mechanisms.noisy_argmax import TINY, argmax_rows
+from auditkit.mechanisms.vote_laws import sampled_table, vote_tables
 
 Floats = NDArray[np.float64]
-
-TINY = float(np.finfo(np.float64).tiny)
-REACH = 8.5  # standard deviations after which a Gaussian holds no more than 1e-17
-FADED = 55.0  # standard deviations behind the winner after which exp(-d²/4) is no double any more
-NODES = 512  # nodes of the outer integral that are worked on at once
-UNRESOLVED = 1e-11  # the contour's absolute error is 1e-14, so less than this is done again
-WORK = 2e11  # multiplications after which the slow way is refused, some minutes
-GRID = 100_000  # nodes of the outer integral at most
-LATTICE = 2.0  # noise from which on the lattice of counts is invisible: exp(-π² sigma²) < 1e-17
-CELLS = 5_000_000  # histograms that are enumerated at most, some minutes
 
 
 @dataclass(frozen=True)
@@ -102,7 +94,7 @@ def noisy_argmax_probabilities(votes: ArrayLike, sigma: float) -> Floats:
     _at_least_two_classes("votes", histograms)
     sigma = _check.positive("sigma", sigma)
     rows = histograms.reshape(math.prod(histograms.shape[:-1]), histograms.shape[-1])
-    laws = _argmax_rows(np.ascontiguousarray(rows) / sigma)
+    laws = argmax_rows(np.ascontiguousarray(rows) / sigma)
     return np.maximum(laws, TINY).reshape(histograms.shape)
 
 
@@ -154,7 +146,7 @@ def vote_probabilities(teachers: int, class_probabilities: ArrayLike, sigma: flo
     rows, lead = _rows(class_probabilities, teachers)
     sigma = _check.positive("sigma", sigma)
     others = rows if rows.shape[1] != teachers else rows[:, 1:]
-    tables = _tables(teachers - 1, others, sigma)
+    tables = vote_tables(teachers - 1, others, sigma)
     laws: Floats = np.einsum("qc,qco->qo", rows[:, 0], tables)
     return laws.reshape(*lead, rows.shape[-1])
 
@@ -215,7 +207,7 @@ def vote_table(teachers: int, class_probabilities: ArrayLike, sigma: float) -> F
     teachers = _whole("teachers", teachers, 1)
     rows, lead = _rows(class_probabilities, teachers - 1)
     sigma = _check.positive("sigma", sigma)
-    tables = _tables(teachers - 1, rows, sigma)
+    tables = vote_tables(teachers - 1, rows, sigma)
     return tables.reshape(*lead, *tables.shape[1:])
 
 
@@ -279,14 +271,8 @@ def sampled_vote_table(
     controls = (classes - 1) * (classes + 2) // 2
     samples = _whole("samples", samples, 10 * controls)
     uniforms = np.random.default_rng(rng).random((samples, len(rows)))
-    histograms = _draw_histograms(rows, uniforms)
-    features = _centred_features(histograms, rows)
-    laws = [_argmax_rows((histograms + vote) / sigma) for vote in np.eye(classes)]
-    outcomes = np.concatenate(laws, axis=1)
-    adjusted = _adjust(outcomes, features)
-    error = adjusted.std(axis=0, ddof=1) / math.sqrt(samples)
-    shape = (classes, classes)
-    return SampledTable(adjusted.mean(axis=0).reshape(shape), error.reshape(shape), samples)
+    table, error = sampled_table(rows, sigma, uniforms)
+    return SampledTable(table, error, samples)
 
 
 def data_independent_renyi(sigma: float, orders: ArrayLike) -> Floats:
@@ -425,426 +411,6 @@ def _rows(class_probabilities: ArrayLike, voters: int) -> tuple[Floats, tuple[in
         lead = given.shape[:-2]
         return given.reshape(math.prod(lead), given.shape[-2], classes), lead
     return given.reshape(math.prod(given.shape[:-1]), 1, classes), given.shape[:-1]
-
-
-# --- a histogram that is known -------------------------------------------------------------------
-
-
-@njit(cache=True, parallel=True)
-def _argmax_rows(scaled: Floats) -> Floats:
-    """Compute the law for each row of votes over sigma."""
-    laws = np.zeros(scaled.shape)
-    for row in prange(scaled.shape[0]):
-        _argmax_law(scaled[row], laws[row])
-    return laws
-
-
-@njit(cache=True)
-def _argmax_law(scaled: Floats, law: Floats) -> None:
-    """Add the law of argmax(scaled + standard noise) to `law`, by the trapezoidal rule."""
-    classes = scaled.size
-    top = scaled.max()
-    bottom = top
-    for i in range(classes):
-        if scaled[i] > top - FADED:
-            bottom = min(bottom, scaled[i])
-    # on the line z = x + iy the integrand grows like exp(classes y²/2) at most: this step leaves
-    # a relative error of exp(-2π² / (classes step²)) < 1e-13
-    step = min(0.25, 0.8 / math.sqrt(classes))
-    low = 0.5 * (bottom + top) - REACH
-    high = top + REACH + math.sqrt(2.0 * math.log(classes))
-    below = np.empty(classes)
-    for node in range(int((high - low) / step) + 1):
-        x = low + node * step
-        product = step / math.sqrt(2.0 * math.pi)
-        for i in range(classes):
-            z = x - scaled[i]
-            below[i] = 1.0 if z > REACH else 0.5 * math.erfc(-z / math.sqrt(2.0))
-            product *= below[i]
-        if product > 0.0:
-            for i in range(classes):
-                law[i] += math.exp(-0.5 * (x - scaled[i]) ** 2) * (product / below[i])
-
-
-# --- teachers that vote at random ----------------------------------------------------------------
-
-
-def _tables(voters: int, rows: Floats, sigma: float) -> Floats:
-    """Compute the table for each query, from the rows (queries, 1 or voters, classes)."""
-    queries, count, classes = rows.shape
-    if count == 0:  # nobody else votes, so that any row will do
-        rows = np.full((queries, 1, classes), 1.0 / classes)
-    alike = (rows == rows[:, :1]).all(axis=(1, 2))
-    tables = np.empty((queries, classes, classes))
-    tables[alike] = _multinomial_tables(voters, rows[alike, 0], sigma)
-    for query in np.flatnonzero(~alike):
-        tables[query] = _enumerated_table(rows[query], sigma)
-    return np.maximum(tables, TINY)
-
-
-def _multinomial_tables(voters: int, p: Floats, sigma: float) -> Floats:
-    """Compute the table for each row of `p` when the voters are alike."""
-    classes = p.shape[1]
-    # totals that differ by this many from the right one have a Poisson weight below 1e-17 of it
-    points = 2 * math.ceil((9.5 * math.sqrt(voters) + 10.0) / 2.0)
-    counts = np.arange(voters + points + 2)
-    angles = np.outer(2.0 * math.pi / points * np.arange(points // 2 + 1), counts)
-    cosines, sines = np.cos(angles), np.sin(angles)
-    nodes, step = _grid(voters, classes, sigma)
-    tables = np.zeros((len(p), classes, classes))
-    for start in range(0, len(nodes), NODES):
-        below, density = _smoothed(nodes[start : start + NODES], counts, sigma)
-        _add_contour(tables, p, voters, below, density * step, cosines, sines, sigma >= LATTICE)
-    faint = tables.min(axis=(1, 2), initial=1.0) < UNRESOLVED
-    if faint.any():
-        work = 0.5 * classes**2 * float(voters) ** 2 * len(nodes)
-        if work > WORK:
-            raise ValueError(
-                f"a label has a probability below {UNRESOLVED:g}; with teachers = {voters + 1}, "
-                f"{classes} classes and sigma = {sigma:g} it would take too long to resolve"
-            )
-        tables[faint] = [_polynomial_table(voters, row, nodes, step, sigma) for row in p[faint]]
-    return tables
-
-
-def _grid(voters: int, classes: int, sigma: float) -> tuple[Floats, float]:
-    """Return the nodes of the outer integral, and their distance in units of sigma."""
-    step = min(0.25, 0.8 / math.sqrt(classes))
-    # the winner has voters / classes votes at least, and each class its mode above half of that
-    low = 0.5 * voters / classes - REACH * sigma
-    high = voters + 1.0 + (REACH + math.sqrt(2.0 * math.log(classes))) * sigma
-    if high - low > GRID * step * sigma:
-        raise ValueError(
-            f"sigma = {sigma:g} is too small beside teachers = {voters + 1}: the integral would "
-            f"take more than {GRID:,} nodes"
-        )
-    return np.arange(low, high + step * sigma, step * sigma), step
-
-
-def _smoothed(nodes: Floats, counts: NDArray[np.int64], sigma: float) -> tuple[Floats, Floats]:
-    """Return Φ and φ of (node - count) / sigma, of shape (counts, nodes)."""
-    z = (nodes - counts[:, None]) / sigma
-    return ndtr(z), np.exp(-0.5 * z**2) / math.sqrt(2.0 * math.pi)
-
-
-@njit(cache=True)
-def _poisson_weights(mean: float, least: float, weights: Floats) -> tuple[int, int]:
-    """Fill in the Poisson weights above `least` of the largest; return the first and the last.
-
-    Starting at the mode and multiplying keeps the relative error near rounding; logarithms of
-    factorials would lose three digits.
-    """
-    weights[:] = 0.0
-    mode = min(int(mean), weights.size - 1)
-    weights[mode] = 1.0
-    first, last = mode, mode
-    while first > 0 and weights[first] * first / mean > least:
-        weights[first - 1] = weights[first] * first / mean
-        first -= 1
-    while last < weights.size - 1 and weights[last] * mean / (last + 1) > least:
-        weights[last + 1] = weights[last] * mean / (last + 1)
-        last += 1
-    weights /= weights.sum()
-    return first, last
-
-
-@njit(cache=True, parallel=True)
-def _add_contour(
-    tables: Floats,
-    p: Floats,
-    voters: int,
-    below: Floats,
-    density: Floats,
-    cosines: Floats,
-    sines: Floats,
-    fades: bool,
-) -> None:
-    """Add the part of the outer integral that `below` and `density` cover to each table."""
-    classes = p.shape[1]
-    size = below.shape[0] - 1
-    for query in prange(p.shape[0]):
-        weights = np.empty((classes, size))
-        spans = np.empty((classes, 2), dtype=np.int64)
-        for i in range(classes):
-            first, last = _poisson_weights(voters * p[query, i], 1e-21, weights[i])
-            spans[i, 0] = first
-            spans[i, 1] = last
-        share = 1.0 / _total_weight(weights, spans, cosines, sines, voters)
-        quiet = 0
-        for turn in range(cosines.shape[0]):
-            change = _add_turn(
-                tables[query], weights, spans, below, density, cosines, sines, voters, turn, share
-            )
-            # smooth sums fade like a Gaussian along the half circle: after two turns without
-            # effect there is nothing to come; sharp ones come back where the lattice resonates
-            quiet = quiet + 1 if fades and change < 1e-16 else 0
-            if quiet == 2:
-                break
-
-
-@njit(cache=True)
-def _total_weight(
-    weights: Floats, spans: NDArray[np.int64], cosines: Floats, sines: Floats, voters: int
-) -> float:
-    """Compute the contour sum for the total alone: what the table has to be divided by."""
-    half = cosines.shape[0] - 1
-    total = 0.0
-    for turn in range(half + 1):
-        product = complex(cosines[turn, voters], -sines[turn, voters])
-        for i in range(weights.shape[0]):
-            real, imaginary = 0.0, 0.0
-            for j in range(spans[i, 0], spans[i, 1] + 1):
-                real += weights[i, j] * cosines[turn, j]
-                imaginary += weights[i, j] * sines[turn, j]
-            product *= complex(real, imaginary)
-        total += product.real if turn == 0 or turn == half else 2.0 * product.real
-    return total
-
-
-@njit(cache=True)
-def _add_turn(
-    table: Floats,
-    weights: Floats,
-    spans: NDArray[np.int64],
-    below: Floats,
-    density: Floats,
-    cosines: Floats,
-    sines: Floats,
-    voters: int,
-    turn: int,
-    share: float,
-) -> float:
-    """Add one point of the contour, and its mirror image, to the table; return its effect."""
-    sums = np.empty((weights.shape[0], 8, below.shape[1]))
-    _class_sums(sums, weights, spans, below, density, cosines[turn], sines[turn])
-    factor = share if turn in (0, cosines.shape[0] - 1) else 2.0 * share
-    phase = complex(factor * cosines[turn, voters], -factor * sines[turn, voters])
-    return _add_products(table, sums, phase)
-
-
-@njit(cache=True)
-def _class_sums(
-    sums: Floats,
-    weights: Floats,
-    spans: NDArray[np.int64],
-    below: Floats,
-    density: Floats,
-    cosine: Floats,
-    sine: Floats,
-) -> None:
-    """Compute Σ w(j) e^{ijθ} g(j) for each class and node, real and imaginary parts.
-
-    The four g are Φ and φ at j votes, then both at j + 1, for the class that gets the given vote.
-    """
-    sums[:] = 0.0
-    for i in range(weights.shape[0]):
-        for j in range(spans[i, 0], spans[i, 1] + 1):
-            real = weights[i, j] * cosine[j]
-            imaginary = weights[i, j] * sine[j]
-            for x in range(below.shape[1]):
-                sums[i, 0, x] += real * below[j, x]
-                sums[i, 1, x] += imaginary * below[j, x]
-                sums[i, 2, x] += real * density[j, x]
-                sums[i, 3, x] += imaginary * density[j, x]
-                sums[i, 4, x] += real * below[j + 1, x]
-                sums[i, 5, x] += imaginary * below[j + 1, x]
-                sums[i, 6, x] += real * density[j + 1, x]
-                sums[i, 7, x] += imaginary * density[j + 1, x]
-
-
-@njit(cache=True)
-def _add_products(table: Floats, sums: Floats, phase: complex) -> float:
-    """Add the products over classes to the table; return the largest change of an entry.
-
-    With T the product of all Φ-sums, entry [c, o] is T (φ_o / Φ_o) (Φ⁺_c / Φ_c), and entry [o, o]
-    is T φ⁺_o / Φ_o, where + marks one vote more.
-    """
-    classes = sums.shape[0]
-    change = np.zeros((classes, classes))
-    wins = np.empty(classes, dtype=np.complex128)
-    shifts = np.empty(classes, dtype=np.complex128)
-    both = np.empty(classes, dtype=np.complex128)
-    for x in range(sums.shape[2]):
-        product = phase
-        for i in range(classes):
-            base = complex(sums[i, 0, x], sums[i, 1, x])
-            if abs(base.real) + abs(base.imag) < 1e-150:
-                base = complex(1e-150, 0.0)  # left out of each product that is not itself 0
-            product *= base
-            inverse = 1.0 / base
-            wins[i] = complex(sums[i, 2, x], sums[i, 3, x]) * inverse
-            shifts[i] = complex(sums[i, 4, x], sums[i, 5, x]) * inverse
-            both[i] = complex(sums[i, 6, x], sums[i, 7, x]) * inverse
-        for o in range(classes):
-            won = product * wins[o]
-            for c in range(classes):
-                change[c, o] += won.real * shifts[c].real - won.imag * shifts[c].imag
-            change[o, o] += (product * both[o] - won * shifts[o]).real
-    table += change
-    return float(np.abs(change).max())
-
-
-def _polynomial_table(voters: int, p: Floats, nodes: Floats, step: float, sigma: float) -> Floats:
-    """Compute one table by multiplying polynomials with positive coefficients."""
-    weights = np.empty((len(p), voters + 1))
-    spans = np.array(
-        [_poisson_weights(voters * p[i], 1e-300, weights[i]) for i in range(len(p))], dtype=np.int64
-    )
-    total = np.ones(1)
-    for row in weights:
-        total = np.convolve(total, row)[: voters + 1]
-    table = np.zeros((len(p), len(p)))
-    for start in range(0, len(nodes), NODES):
-        block = nodes[start : start + NODES]
-        below, density = _smoothed(block, np.arange(voters + 2), sigma)
-        table += _multiply(weights, spans, below.T.copy(), density.T.copy()).sum(axis=0)
-    table *= step / total[voters]
-    return table
-
-
-@njit(cache=True, parallel=True)
-def _multiply(weights: Floats, spans: NDArray[np.int64], below: Floats, density: Floats) -> Floats:
-    """Compute the last coefficient of the product over classes, a table for each node."""
-    classes = weights.shape[0]
-    parts = np.zeros((below.shape[0], classes, classes))
-    for x in prange(below.shape[0]):
-        _multiply_at(parts[x], weights, spans, below[x], density[x])
-    return parts
-
-
-@njit(cache=True)
-def _multiply_at(
-    part: Floats, weights: Floats, spans: NDArray[np.int64], below: Floats, density: Floats
-) -> None:
-    """Fill in the table of one node.
-
-    Two classes of the product are special: o, which wins, and c, which has one vote more. The
-    classes before the first of them are multiplied once, and so are those from the second on.
-    """
-    classes, size = weights.shape
-    before = np.zeros((classes + 1, size))
-    after = np.zeros((classes + 1, size))
-    wins = np.empty((classes, size))
-    shifts = np.empty((classes, size))
-    run = np.empty((2, size))
-    before[0, 0] = 1.0
-    after[classes, 0] = 1.0
-    for i in range(classes):
-        _times(before[i], weights[i], below, spans[i], before[i + 1])
-    for i in range(classes - 1, -1, -1):
-        _times(after[i + 1], weights[i], below, spans[i], after[i])
-        _times(after[i + 1], weights[i], density, spans[i], wins[i])
-        _times(after[i + 1], weights[i], below[1:], spans[i], shifts[i])
-    for first in range(classes):
-        _times(before[first], weights[first], density[1:], spans[first], run[0])
-        part[first, first] = (run[0] * after[first + 1][::-1]).sum()
-        for wins_first in (True, False):
-            g = density if wins_first else below[1:]
-            _times(before[first], weights[first], g, spans[first], run[0])
-            for second in range(first + 1, classes):
-                if wins_first:
-                    part[second, first] = (run[0] * shifts[second][::-1]).sum()
-                else:
-                    part[first, second] = (run[0] * wins[second][::-1]).sum()
-                _times(run[0], weights[second], below, spans[second], run[1])
-                run[0] = run[1]
-
-
-@njit(cache=True)
-def _times(
-    left: Floats, weights: Floats, g: Floats, span: NDArray[np.int64], product: Floats
-) -> None:
-    """Multiply the polynomials `left` and ``weights * g``, up to the length of `product`."""
-    product[:] = 0.0
-    for j in range(span[0], span[1] + 1):
-        factor = weights[j] * g[j]
-        if factor > 0.0:
-            for i in range(product.size - j):
-                product[i + j] += factor * left[i]
-
-
-# --- teachers that differ ------------------------------------------------------------------------
-
-
-def _enumerated_table(rows: Floats, sigma: float) -> Floats:
-    """Compute the table by going through all histograms that the rows allow."""
-    classes = rows.shape[1]
-    histograms, weights = _histogram_law(rows)
-    table = np.zeros((classes, classes))
-    for start in range(0, len(weights), 1 << 16):
-        block = slice(start, start + (1 << 16))
-        for c, vote in enumerate(np.eye(classes)):
-            table[c] += weights[block] @ _argmax_rows((histograms[block] + vote) / sigma)
-    return table
-
-
-def _histogram_law(rows: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """Enumerate the histograms with their probabilities, adding one teacher at a time.
-
-    The class with the most to gain follows from the others and gets no axis; nor does a class
-    get more cells than there are teachers who may vote for it.
-    """
-    certain = (rows == 1.0).any(axis=1)
-    random = rows[~certain]
-    gains = (random > 0.0).sum(axis=0)
-    implied = int(gains.argmax())
-    axes = [i for i in range(rows.shape[1]) if gains[i] > 0 and i != implied]
-    cells = math.prod(int(gains[i]) + 1 for i in axes)
-    if cells > CELLS:
-        raise ValueError(
-            f"class_probabilities allow {cells:,} histograms, of which at most {CELLS:,} can be "
-            "enumerated: take sampled_vote_table for rows like these"
-        )
-    state = np.ones((1,) * len(axes))
-    for row in random:
-        grown = np.zeros([n + (row[i] > 0.0) for n, i in zip(state.shape, axes, strict=True)])
-        home = [slice(n) for n in state.shape]
-        grown[tuple(home)] = row[implied] * state
-        for axis, i in enumerate(axes):
-            if row[i] > 0.0:
-                moved = home.copy()
-                moved[axis] = slice(1, state.shape[axis] + 1)
-                grown[tuple(moved)] += row[i] * state
-        state = grown
-    reached = np.argwhere(state > 0.0)
-    histograms = np.zeros((len(reached), rows.shape[1]), dtype=np.int64)
-    histograms[:, axes] = reached
-    histograms[:, implied] = len(random) - reached.sum(axis=1)
-    votes_for_certain = (rows[certain] == 1.0).sum(axis=0)
-    return histograms + votes_for_certain, state[state > 0.0]
-
-
-def _draw_histograms(rows: Floats, uniforms: Floats) -> NDArray[np.int64]:
-    """Turn uniforms of shape (samples, teachers) into histograms of votes."""
-    limits = np.cumsum(rows, axis=1)
-    limits[:, -1] = np.inf  # rounding must not leave a teacher without a vote
-    histograms = np.zeros((len(uniforms), rows.shape[1]), dtype=np.int64)
-    lines = np.arange(len(uniforms))
-    for teacher in range(len(rows)):
-        votes = np.searchsorted(limits[teacher], uniforms[:, teacher], side="right")
-        histograms[lines, votes] += 1
-    return histograms
-
-
-def _centred_features(histograms: NDArray[np.int64], rows: Floats) -> Floats:
-    """Return the counts and their products, less their known means."""
-    counts = (histograms - rows.sum(axis=0))[:, :-1]
-    covariance = np.diag(rows.sum(axis=0)) - rows.T @ rows
-    first, second = np.triu_indices(counts.shape[1])
-    products = counts[:, first] * counts[:, second] - covariance[first, second]
-    return np.concatenate([counts, products], axis=1)
-
-
-def _adjust(outcomes: Floats, features: Floats) -> Floats:
-    """Take the part that the features explain out of the outcomes, fitted on the other half."""
-    adjusted = outcomes.copy()
-    half = len(outcomes) // 2
-    parts = slice(None, half), slice(half, None)
-    for here, there in (parts, parts[::-1]):
-        design = np.column_stack([np.ones(len(features[there])), features[there]])
-        fitted = np.linalg.lstsq(design, outcomes[there], rcond=None)[0]
-        adjusted[here] -= features[here] @ fitted[1:]
-    return adjusted
 
 
 # --- upper bounds --------------------------------------------------------------------------------
