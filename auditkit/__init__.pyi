@@ -24,6 +24,7 @@ from .bounds.zero_run import zero_run as zero_run
 from .bounds.zero_run import zero_run_bootstrap as zero_run_bootstrap
 from .claims import claim as claim
 from .experiment import experiment as experiment
+from .experiment import stored as stored
 from .figures import citable as citable
 from .mechanisms.voting import noisy_argmax_probabilities as noisy_argmax_probabilities
 from .mechanisms.voting import vote_probabilities as vote_probabilities

@@ -150,7 +150,7 @@ def one_run_fdp(
 
     References
     ----------
-    Kalemaj et al., "Observational auditing of label privacy", 2025, Theorem 5 and Algorithm 3.
+    OBS, "Observational Auditing of Privacy", Theorem 5 and Algorithm 3.
     Mahloujifar, Melis and Chaudhuri, "Auditing f-differential privacy in one run", ICML 2025,
     Theorem 3.2.
 
