@@ -4,6 +4,7 @@ The bounds take counts and nothing else, so a count that cannot be is stopped he
 turn into a number with a confidence attached.
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -196,6 +197,8 @@ def _places(name: str, value: ArrayLike) -> dict[Any, int]:
     array = np.asarray(value)
     if array.ndim != 1:
         raise ValueError(f"{name} must have 1 dimension, got shape {array.shape}")
+    if array.dtype == object and not all(isinstance(item, Hashable) for item in array.tolist()):
+        raise TypeError(f"{name} must hold numbers or texts, got {array[0]!r}")
     places = {item: place for place, item in enumerate(array.tolist())}
     if len(places) < array.size:
         values, times = np.unique(array, return_counts=True)

@@ -156,6 +156,8 @@ def experiment(
     Results(id='DEMO-1', 2 rows of sigma, value, seconds)
     """
     _check.identifier("id", id)
+    if not callable(function):
+        raise TypeError(f"function must take the parameters of a cell, got {function!r}")
     tolerance = _check.scalar("tolerance", tolerance, least=0.0)
     if n_jobs is not None and (type(n_jobs) is not int or n_jobs == 0):
         raise ValueError(f"n_jobs must be a whole number other than 0, or None, got {n_jobs!r}")
@@ -194,7 +196,8 @@ def stored(id: str, *, store: str | Path | None = None) -> Results:  # noqa: A00
     Returns
     -------
     Results
-        Rows and provenance. A csv that differs from the one that was stored is a ValueError.
+        Rows and provenance. A csv or a json that differs from the one that was stored is a
+        ValueError.
 
     References
     ----------
@@ -211,7 +214,7 @@ def stored(id: str, *, store: str | Path | None = None) -> Results:  # noqa: A00
     folder = _folder("paper") if store is None else Path(store)
     table = folder / f"{_check.identifier('id', id)}.csv"
     try:
-        origin = json.loads(table.with_suffix(".json").read_text(encoding="utf-8"))
+        origin = _vouched(table.with_suffix(".json"))
         content = table.read_bytes()
     except FileNotFoundError as error:
         raise FileNotFoundError(
@@ -424,7 +427,7 @@ def _cells(grid: Grid) -> list[Row]:
                 raise TypeError(f"grid[{name!r}] must be a list of values, got {values!r}")
         raw = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
     else:
-        if not all(isinstance(cell, Mapping) for cell in grid):
+        if not isinstance(grid, Sequence) or not all(isinstance(cell, Mapping) for cell in grid):
             raise TypeError(f"grid must be lists of values by name, or mappings, got {grid!r}")
         raw = [dict(cell) for cell in grid]
     if not raw or not raw[0]:
@@ -646,9 +649,30 @@ def _save(
         "seconds": round(math.fsum(run["seconds"] for run in runs), 3),
         **origin,
     }
+    about["json_sha256"] = _json_sha256(about)
     write_whole(folder / f"{id}.csv", content)
     text = json.dumps(about, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     write_whole(folder / f"{id}.json", text.encode())
+
+
+def _json_sha256(about: Mapping[str, Any]) -> str:
+    """Return the hash of all that a json says besides this hash."""
+    rest = {name: value for name, value in about.items() if name != "json_sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def _vouched(path: Path) -> dict[str, Any]:
+    """Read a json that nobody has touched."""
+    try:
+        about = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is not what an experiment stored: {error}") from None
+    if not isinstance(about, dict) or about.get("json_sha256") != _json_sha256(about):
+        raise ValueError(
+            f"{path} is not what the experiment stored: its content differs from the hash that it "
+            "holds. Restore the file, or run the experiment again"
+        )
+    return about
 
 
 def _standard(value: Value) -> Value:

@@ -132,3 +132,8 @@ def test_a_part_keeps_each_score_with_its_member():
     assert part.values.tolist() == [0.3, 0.2]
     assert part.members.tolist() == [True, False]
     assert len(part) == 2
+
+
+def test_ids_that_cannot_name_anything_are_refused():
+    with pytest.raises(TypeError, match=r"ids must hold numbers or texts, got \{\}"):
+        Scores.joined([0.1, 0.2], [0, 1], ids=[{}, {}], member_ids=["a", "b"])

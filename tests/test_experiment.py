@@ -188,7 +188,7 @@ def test_a_tolerance_is_a_number_that_is_not_negative(tmp_path, tolerance):
 
 
 def test_a_function_without_source_is_turned_away(tmp_path):
-    for function in (len, noise.__code__.replace, 3):
+    for function in (len, noise.__code__.replace):
         with pytest.raises(ValueError, match="whose source can be read"):
             experiment("E-1", function, GRID, store=tmp_path)
 
@@ -363,6 +363,17 @@ def test_a_csv_edited_by_hand_is_an_error(tmp_path, edit):
         stored("E-1", store=tmp_path)
     with pytest.raises(ValueError, match="is not what the experiment stored"):
         recompute("E-1", noise, rng=0, store=tmp_path)
+
+
+@pytest.mark.parametrize("edit", [('"tolerance": 1e-09', '"tolerance": 1e9'), ("{", "[")])
+def test_a_json_edited_by_hand_is_an_error(tmp_path, edit):
+    experiment("E-1", noise, GRID, store=tmp_path)
+    about = tmp_path / "E-1.json"
+    text = about.read_text()
+    assert edit[0] in text
+    about.write_text(text.replace(*edit))
+    with pytest.raises(ValueError, match=r"E-1.json is not what (the|an) experiment stored"):
+        stored("E-1", store=tmp_path)
 
 
 def test_results_that_are_not_there_are_an_error_that_names_the_file(tmp_path):
@@ -656,6 +667,7 @@ def test_seeds_that_were_changed_by_hand_are_noticed(tmp_path):
     experiment("E-1", noise, GRID, store=tmp_path)
     about = json.loads((tmp_path / "E-1.json").read_text())
     about["seeds"][0] += 1
+    about["json_sha256"] = MODULE._json_sha256(about)
     (tmp_path / "E-1.json").write_text(json.dumps(about))
     with pytest.raises(AssertionError, match="seeds of experiment 'E-1'"):
         recompute("E-1", noise, rng=0, store=tmp_path)
@@ -743,3 +755,16 @@ def test_a_notebook_of_the_paper_profile_has_one_line_that_changes(
 
 def test_results_have_a_short_name_for_one_row():
     assert repr(Results("E-1", ({"a": 1},), {})) == "Results(id='E-1', 1 row of a)"
+
+
+@pytest.mark.parametrize(
+    ("function", "grid", "message"),
+    [
+        (None, {"n": [1]}, "function must take the parameters of a cell, got None"),
+        (noise, None, "grid must be lists of values by name, or mappings, got None"),
+        (noise, 3, "grid must be lists of values by name, or mappings, got 3"),
+    ],
+)
+def test_what_is_no_function_and_no_grid_is_named(tmp_path, function, grid, message):
+    with pytest.raises(TypeError, match=message):
+        experiment("E-1", function, grid, store=tmp_path)

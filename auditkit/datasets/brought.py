@@ -128,7 +128,7 @@ def wikitext(path: Path) -> Content:
     """Read articles: a line ``= Title =`` begins one, lines with more signs are its sections."""
     titles: list[str] = []
     bodies: list[list[str]] = []
-    for line in path.read_text(encoding="utf-8").split("\n"):
+    for line in path.read_text(encoding="utf-8-sig").split("\n"):
         title = re.fullmatch(r" = ([^=].*[^=]|[^=]) = ", line)
         if title:
             titles.append(title[1])
@@ -149,7 +149,7 @@ def iwildcam(path: Path, rows: int | None = None) -> Content:
     kinds = {"y": float, "location_remapped": float}
     frame = table.read_csv(path, kinds=kinds, nrows=rows)
     table.need(frame, ["split", "filename", "y", "location_remapped", "datetime"], path)
-    numbers = table.numbers(frame[["y", "location_remapped"]], path).astype(np.int64)
+    numbers = table.whole_numbers(frame[["y", "location_remapped"]], path)
     try:
         moments = frame["datetime"].to_numpy(str).astype("datetime64[s]")
     except ValueError:

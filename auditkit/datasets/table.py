@@ -96,6 +96,19 @@ def numbers(frame: Any, path: Path, *, missing: bool = False) -> NDArray[np.floa
     return array
 
 
+def whole_numbers(frame: Any, path: Path) -> NDArray[np.int64]:
+    """Return columns of codes: whole numbers, none of them negative."""
+    array = numbers(frame, path)
+    wrong = (array < 0) | (array != np.floor(array))
+    if wrong.any():
+        row, place = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"column {frame.columns[place]!r} of {path.name} must hold whole numbers of at least "
+            f"0, got {array[row, place]:g} in row {row + 1}"
+        )
+    return array.astype(np.int64)
+
+
 def labels(column: Any, codes: Mapping[str, int], path: Path) -> NDArray[np.int64]:
     """Return the code of each label."""
     found = column.map(codes)

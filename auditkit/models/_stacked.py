@@ -36,7 +36,8 @@ def forward(layer: nn.Module, weights: Weights, x: Tensor, at: str = "") -> Tens
 
 
 def _sequential(layer: nn.Module, weights: Weights, x: Tensor, at: str) -> Tensor:
-    for name, inner in layer.named_children():
+    for name, inner in layer._modules.items():  # named_children leaves out what is used twice
+        assert inner is not None
         x = forward(inner, weights, x, f"{at}{name}.")
     return x
 
@@ -75,6 +76,7 @@ def _convolution(layer: nn.Module, weights: Weights, x: Tensor, at: str) -> Tens
 def _average(layer: nn.Module, weights: Weights, x: Tensor, at: str) -> Tensor:
     assert isinstance(layer, nn.AvgPool2d)
     halved = layer.kernel_size in (2, (2, 2)) and layer.stride in (2, (2, 2)) and not layer.padding
+    halved = halved and layer.divisor_override is None
     if halved and x.shape[-2] % 2 == 0 and x.shape[-1] % 2 == 0:
         result: Tensor = _Halve.apply(x)  # type: ignore[no-untyped-call]
         return result

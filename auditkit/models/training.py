@@ -256,7 +256,14 @@ def _first_weights(
     network: Callable[[], nn.Module], seeds: Sequence[int], initial: Mapping[str, Tensor] | None
 ) -> dict[str, Tensor]:
     """Return the weights that each model starts from, stacked."""
-    shapes = {name: weight.shape for name, weight in _made(network).named_parameters()}
+    made = _made(network)
+    weights = list(made.named_parameters(remove_duplicate=False))
+    shapes = {name: weight.shape for name, weight in weights}
+    if len({id(weight) for _, weight in weights}) < len(weights):
+        raise ValueError("network must not use one weight in two places, got " + ", ".join(shapes))
+    frozen = [name for name, weight in weights if not weight.requires_grad]
+    if frozen:
+        raise ValueError(f"network must have weights that are all trained, got {frozen} frozen")
     stacked = {name: torch.empty(len(seeds), *shape) for name, shape in shapes.items()}
     if initial is None:
         with torch.random.fork_rng(devices=[]), torch.no_grad():

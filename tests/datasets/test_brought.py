@@ -119,6 +119,10 @@ def test_articles_are_cut_at_their_titles(tmp_path):
     data = brought(tmp_path, "wikitext", text, "wiki.train.tokens")
     assert data["titles"].tolist() == ["R. Boulter", "Q"]
     assert data["texts"].tolist() == ["Actor . \n = = Life = = \n In 2000 .", "Last ."]
+    assert brought(tmp_path, "wikitext", "\ufeff" + text[2:])["titles"].tolist() == [
+        "R. Boulter",
+        "Q",
+    ]
     with pytest.raises(ValueError, match="must begin with a title"):
         brought(tmp_path, "wikitext", "words\n = Title = \n")
     with pytest.raises(ValueError, match="holds no article"):
@@ -146,6 +150,7 @@ def test_photographs_are_described(tmp_path):
         (WILD + PHOTO.replace("24", "182"), "must lie in 0 to 181, got 182"),
         (WILD + PHOTO.replace("id_test", "dev"), "must be one of 'train', .* got 'dev'"),
         (WILD + PHOTO.replace("2013-08-22 06:30:00", "noon"), "must hold dates and times"),
+        (WILD + PHOTO.replace("24", "1.5"), "must hold whole numbers of at least 0, got 1.5"),
         (WILD + PHOTO.replace("24", "nan"), "column 'y' .* got 'nan' in row 1"),
     ],
     ids=itertools.count(),

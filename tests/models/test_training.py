@@ -364,3 +364,37 @@ def test_models_refuse_what_they_cannot_read():
         models.losses(np.zeros((3, 6)), [0, 1])
     with pytest.raises(IndexError):
         models.module(4)
+
+
+def test_a_layer_without_weights_may_be_used_twice():
+    def network():
+        again = nn.ReLU()
+        return nn.Sequential(nn.Linear(8, 16), again, nn.Linear(16, 16), again, nn.Linear(16, 2))
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40, 8)).astype(np.float32)
+    y = (x[:, 0] > 0).astype(np.int64)
+    models = fit_many(network, x, y, seeds=[0], epochs=2, batch_size=20, learning_rate=0.1)
+    alone = models.module(0)(torch.from_numpy(x)).detach().numpy()
+    np.testing.assert_allclose(np.asarray(models.logits(x))[0], alone, atol=CLOSE)
+
+
+def tied():
+    layer = nn.Linear(4, 4)
+    return nn.Sequential(layer, nn.ReLU(), layer)
+
+
+def frozen():
+    network = nn.Sequential(nn.Linear(4, 4))
+    network[0].bias.requires_grad_(False)
+    return network
+
+
+@pytest.mark.parametrize(
+    ("network", "message"),
+    [(tied, "network must not use one weight in two places"), (frozen, r"got \['0.bias'\] frozen")],
+)
+def test_a_network_that_would_be_trained_otherwise_is_refused(network, message):
+    x, y = np.zeros((8, 4), np.float32), np.zeros(8, np.int64)
+    with pytest.raises(ValueError, match=message):
+        fit_many(network, x, y, seeds=[0], epochs=1, batch_size=4, learning_rate=0.1)
