@@ -4,7 +4,6 @@ The bounds take counts and nothing else, so a count that cannot be is stopped he
 turn into a number with a confidence attached.
 """
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -197,9 +196,10 @@ def _places(name: str, value: ArrayLike) -> dict[Any, int]:
     array = np.asarray(value)
     if array.ndim != 1:
         raise ValueError(f"{name} must have 1 dimension, got shape {array.shape}")
-    if array.dtype == object and not all(isinstance(item, Hashable) for item in array.tolist()):
-        raise TypeError(f"{name} must hold numbers or texts, got {array[0]!r}")
-    places = {item: place for place, item in enumerate(array.tolist())}
+    try:
+        places = {item: place for place, item in enumerate(array.tolist())}
+    except TypeError:
+        raise TypeError(f"{name} must hold numbers or texts, got {array[0]!r}") from None
     if len(places) < array.size:
         values, times = np.unique(array, return_counts=True)
         raise ValueError(

@@ -2,12 +2,9 @@
 
 Each table holds the law given one vote, a row for each class that the vote may go to; the method
 and its error are described at `auditkit.mechanisms.voting.vote_table`, which checks what comes in.
-There are three ways to a table:
-
-- voters alike: a generating function, whose coefficient is picked out by a contour integral or,
-  where that has too few digits, by multiplying polynomials;
-- voters that differ: all histograms that they allow, enumerated with their probabilities;
-- voters that differ and are too many for that: histograms sampled, with control variates.
+Where all voters are alike, the table is a coefficient of a generating function. A contour integral
+picks it out or, where that has too few digits, a product of polynomials. Voters that differ are
+left to `differing_voters`.
 """
 
 import math
@@ -17,7 +14,8 @@ from numba import njit, prange
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from auditkit.mechanisms.noisy_argmax import REACH, TINY, argmax_rows
+from auditkit.mechanisms.differing_voters import enumerated_table
+from auditkit.mechanisms.noisy_argmax import REACH, TINY
 
 Floats = NDArray[np.float64]
 
@@ -26,7 +24,6 @@ UNRESOLVED = 1e-11  # the contour's absolute error is 1e-14, so less than this i
 WORK = 2e11  # multiplications after which the slow way is refused, some minutes
 GRID = 100_000  # nodes of the outer integral at most
 LATTICE = 2.0  # noise from which on the lattice of counts is invisible: exp(-π² sigma²) < 1e-17
-CELLS = 5_000_000  # histograms that are enumerated at most, some minutes
 
 
 def vote_tables(voters: int, rows: Floats, sigma: float) -> Floats:
@@ -38,24 +35,8 @@ def vote_tables(voters: int, rows: Floats, sigma: float) -> Floats:
     tables = np.empty((queries, classes, classes))
     tables[alike] = _multinomial_tables(voters, rows[alike, 0], sigma)
     for query in np.flatnonzero(~alike):
-        tables[query] = _enumerated_table(rows[query], sigma)
+        tables[query] = enumerated_table(rows[query], sigma)
     return np.maximum(tables, TINY)
-
-
-def sampled_table(rows: Floats, sigma: float, uniforms: Floats) -> tuple[Floats, Floats]:
-    """Estimate the table and its standard error from uniforms of shape (samples, voters)."""
-    classes = rows.shape[1]
-    histograms = _draw_histograms(rows, uniforms)
-    features = _centred_features(histograms, rows)
-    laws = [argmax_rows((histograms + vote) / sigma) for vote in np.eye(classes)]
-    outcomes = np.concatenate(laws, axis=1)
-    adjusted = _adjust(outcomes, features)
-    error = adjusted.std(axis=0, ddof=1) / math.sqrt(len(uniforms))
-    shape = (classes, classes)
-    return adjusted.mean(axis=0).reshape(shape), error.reshape(shape)
-
-
-# --- voters alike --------------------------------------------------------------------------------
 
 
 def _multinomial_tables(voters: int, p: Floats, sigma: float) -> Floats:
@@ -337,90 +318,3 @@ def _times(
         if factor > 0.0:
             for i in range(product.size - j):
                 product[i + j] += factor * left[i]
-
-
-# --- voters that differ --------------------------------------------------------------------------
-
-
-def _enumerated_table(rows: Floats, sigma: float) -> Floats:
-    """Compute the table by going through all histograms that the rows allow."""
-    classes = rows.shape[1]
-    histograms, weights = _histogram_law(rows)
-    table = np.zeros((classes, classes))
-    for start in range(0, len(weights), 1 << 16):
-        block = slice(start, start + (1 << 16))
-        for c, vote in enumerate(np.eye(classes)):
-            table[c] += weights[block] @ argmax_rows((histograms[block] + vote) / sigma)
-    return table
-
-
-def _histogram_law(rows: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """Enumerate the histograms with their probabilities, adding one teacher at a time.
-
-    The class with the most to gain follows from the others and gets no axis; nor does a class
-    get more cells than there are teachers who may vote for it.
-    """
-    certain = (rows == 1.0).any(axis=1)
-    random = rows[~certain]
-    gains = (random > 0.0).sum(axis=0)
-    implied = int(gains.argmax())
-    axes = [i for i in range(rows.shape[1]) if gains[i] > 0 and i != implied]
-    cells = math.prod(int(gains[i]) + 1 for i in axes)
-    if cells > CELLS:
-        raise ValueError(
-            f"class_probabilities allow {cells:,} histograms, of which at most {CELLS:,} can be "
-            "enumerated: take sampled_vote_table for rows like these"
-        )
-    state = np.ones((1,) * len(axes))
-    for row in random:
-        grown = np.zeros([n + (row[i] > 0.0) for n, i in zip(state.shape, axes, strict=True)])
-        home = [slice(n) for n in state.shape]
-        grown[tuple(home)] = row[implied] * state
-        for axis, i in enumerate(axes):
-            if row[i] > 0.0:
-                moved = home.copy()
-                moved[axis] = slice(1, state.shape[axis] + 1)
-                grown[tuple(moved)] += row[i] * state
-        state = grown
-    reached = np.argwhere(state > 0.0)
-    histograms = np.zeros((len(reached), rows.shape[1]), dtype=np.int64)
-    histograms[:, axes] = reached
-    histograms[:, implied] = len(random) - reached.sum(axis=1)
-    votes_for_certain = (rows[certain] == 1.0).sum(axis=0)
-    return histograms + votes_for_certain, state[state > 0.0]
-
-
-# --- sampled histograms --------------------------------------------------------------------------
-
-
-def _draw_histograms(rows: Floats, uniforms: Floats) -> NDArray[np.int64]:
-    """Turn uniforms of shape (samples, teachers) into histograms of votes."""
-    limits = np.cumsum(rows, axis=1)
-    limits[:, -1] = np.inf  # rounding must not leave a teacher without a vote
-    histograms = np.zeros((len(uniforms), rows.shape[1]), dtype=np.int64)
-    lines = np.arange(len(uniforms))
-    for teacher in range(len(rows)):
-        votes = np.searchsorted(limits[teacher], uniforms[:, teacher], side="right")
-        histograms[lines, votes] += 1
-    return histograms
-
-
-def _centred_features(histograms: NDArray[np.int64], rows: Floats) -> Floats:
-    """Return the counts and their products, less their known means."""
-    counts = (histograms - rows.sum(axis=0))[:, :-1]
-    covariance = np.diag(rows.sum(axis=0)) - rows.T @ rows
-    first, second = np.triu_indices(counts.shape[1])
-    products = counts[:, first] * counts[:, second] - covariance[first, second]
-    return np.concatenate([counts, products], axis=1)
-
-
-def _adjust(outcomes: Floats, features: Floats) -> Floats:
-    """Take the part that the features explain out of the outcomes, fitted on the other half."""
-    adjusted = outcomes.copy()
-    half = len(outcomes) // 2
-    parts = slice(None, half), slice(half, None)
-    for here, there in (parts, parts[::-1]):
-        design = np.column_stack([np.ones(len(features[there])), features[there]])
-        fitted = np.linalg.lstsq(design, outcomes[there], rcond=None)[0]
-        adjusted[here] -= features[here] @ fitted[1:]
-    return adjusted

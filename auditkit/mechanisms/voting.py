@@ -3,7 +3,8 @@
 PATE, CaPC and PromptPATE all end the same way. Each teacher votes for a class, Gaussian noise is
 added to the histogram, and the class with the largest noisy count is released. The laws here are
 computed, not simulated, so what an audit finds can be held against what there is to find.
-The quadrature is in `noisy_argmax`, the laws of random histograms in `vote_laws`.
+The quadrature is in `noisy_argmax`, the laws of random histograms in `vote_laws` and, for teachers
+that differ, in `differing_voters`.
 
 Three laws are needed, one for each source of randomness beside the noise:
 
@@ -28,8 +29,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, logsumexp
 
 from auditkit import _check
+from auditkit.mechanisms.differing_voters import sampled_table
 from auditkit.mechanisms.noisy_argmax import TINY, argmax_rows
-from auditkit.mechanisms.vote_laws import sampled_table, vote_tables
+from auditkit.mechanisms.vote_laws import vote_tables
 
 Floats = NDArray[np.float64]
 

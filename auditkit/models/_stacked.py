@@ -75,9 +75,9 @@ def _convolution(layer: nn.Module, weights: Weights, x: Tensor, at: str) -> Tens
 
 def _average(layer: nn.Module, weights: Weights, x: Tensor, at: str) -> Tensor:
     assert isinstance(layer, nn.AvgPool2d)
-    halved = layer.kernel_size in (2, (2, 2)) and layer.stride in (2, (2, 2)) and not layer.padding
-    halved = halved and layer.divisor_override is None
-    if halved and x.shape[-2] % 2 == 0 and x.shape[-1] % 2 == 0:
+    by_two = layer.kernel_size in (2, (2, 2)) and layer.stride in (2, (2, 2))
+    plain = not layer.padding and layer.divisor_override is None
+    if by_two and plain and x.shape[-2] % 2 == 0 and x.shape[-1] % 2 == 0:
         result: Tensor = _Halve.apply(x)  # type: ignore[no-untyped-call]
         return result
     return _flatten(layer, weights, x, at)
