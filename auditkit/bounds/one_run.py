@@ -399,7 +399,7 @@ def _assumptions(family: Family, delta: float, tau: float) -> tuple[str, ...]:
         FIXED_NUMBER,
         *known,
         f"The counterfactuals lie within {tau:g} of the data's law in total variation.",
-        "That shift enters once, as printed in Theorem 5, whose proof leaves this step open.",
+        "That shift enters once, as printed in Theorem 5 of OBS, which is false in general.",
     )
 
 
@@ -543,7 +543,7 @@ def _search(
     if high <= low or not _recursion(family, low, c, guesses, m, level, tau)[0]:
         return least
     trial, above, distance_above, passed = high * (1.0 - 1e-8), 0.0, 0.0, False
-    while high - low > 1e-8 * high:
+    while high - low > 1e-8 * high and high > 1e-12:  # 0 itself may be all that is rejected
         rejected, distance = _recursion(family, trial, c, guesses, m, level, tau)
         if rejected:
             low = trial
@@ -667,7 +667,7 @@ def _search_family(
         low, high = high, 2.0 * high
         if high > 1e6:
             raise ValueError("family must reach a curve that the counts do not reject, got none")
-    while high - low > 1e-8 * high:
+    while high - low > 1e-8 * high and high > 1e-12:  # 0 itself may be all that is rejected
         middle = 0.5 * (low + high)
         if _rejects(curve_of(middle), c, guesses, m, level, tau):
             low = middle

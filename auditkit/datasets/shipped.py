@@ -2,9 +2,10 @@
 
 A part is one file ``data/<dataset>-<part>.npz``: arrays by name, compressed, no pickle. The part
 called ``small`` is ``data/<dataset>.npz``, and has the same arrays as the complete dataset, only
-fewer rows. Three more arrays may stand beside the data: ``_feature_names``, ``_class_names`` and
-``_categories`` (JSON). The manifest ``data/shipped.json`` has the hash of each file, its size,
-its licence and what made it; nothing is read that it does not name.
+fewer rows. More arrays may stand beside the data: ``_feature_names``, ``_class_names``,
+``_categories`` (JSON) and ``_scale``, a number a column by which every array of 8 bits with a sign
+is multiplied. The manifest ``data/shipped.json`` has the hash of each file, its size, its licence
+and what made it; nothing is read that it does not name.
 """
 
 import io
@@ -70,6 +71,10 @@ def read(part: Part) -> Dataset:
         ) from None
     with np.load(path, allow_pickle=False) as content:
         arrays = {name: content[name] for name in content.files}
+    scale = arrays.pop("_scale", None)
+    if scale is not None:
+        short = [name for name, array in arrays.items() if array.dtype == np.int8]
+        arrays.update((name, arrays[name] * scale) for name in short)
     return Dataset(
         card=CARDS[part.dataset],
         feature_names=_names(arrays.pop("_feature_names", None)),
@@ -91,6 +96,7 @@ def write(
     feature_names: Sequence[str] = (),
     class_names: Sequence[str] = (),
     categories: Mapping[str, Sequence[str]] | None = None,
+    scale: NDArray[np.float32] | None = None,
     licence: str | None = None,
 ) -> Part:
     """Write a part to `data` and enter it in the manifest.
@@ -107,6 +113,8 @@ def write(
         Sentences: what it is, and what made it.
     feature_names, class_names, categories : optional
         As in `Dataset`.
+    scale : array, optional
+        A number a column. Arrays of dtype int8 are read as float32, multiplied by it.
     licence : str, optional
         The dataset's own unless given.
 
@@ -130,6 +138,7 @@ def write(
         "_feature_names": np.array(feature_names, dtype=np.str_),
         "_class_names": np.array(class_names, dtype=np.str_),
         "_categories": np.array(json.dumps({k: list(v) for k, v in (categories or {}).items()})),
+        **({} if scale is None else {"_scale": np.asarray(scale, dtype=np.float32)}),
     }
     for name, array in {**arrays, **extra}.items():
         if np.asarray(array).dtype.hasobject:

@@ -12,14 +12,18 @@ ADAM = (0.9, 0.999, 1e-8)  # decay of the mean, of the mean square, and what is 
 def slope(logits: Tensor, labels: Tensor, scale: Tensor) -> Tensor:
     """Return the derivative by the logits of cross-entropies times `scale`.
 
-    Logits have shape (models, batch, ..., classes), and an example's loss is the mean over its
-    places. Classes are moved forward, because a softmax over a short last axis is ten times slower.
+    Logits have shape (models, batch, ..., classes), labels the same or that without the classes,
+    and an example's loss is the mean over its places. Classes are moved forward, because a softmax
+    over a short last axis is ten times slower.
     """
     models, batch, *places, classes = logits.shape
     columns = logits.reshape(models, -1, classes).mT.contiguous()
     result = torch.softmax(columns, 1)
-    truth = labels.reshape(models, 1, -1)
-    result.scatter_add_(1, truth, result.new_full((1, 1, 1), -1.0).expand_as(truth))
+    if labels.is_floating_point():
+        result.sub_(labels.reshape(models, -1, classes).mT)
+    else:
+        truth = labels.reshape(models, 1, -1)
+        result.scatter_add_(1, truth, result.new_full((1, 1, 1), -1.0).expand_as(truth))
     each = math.prod(places)
     result.view(models, classes, batch, each).mul_((scale / each)[:, None, :, None])
     return result.mT.reshape(logits.shape)

@@ -83,6 +83,13 @@ class Models:
         classes: NDArray[np.int64] = self.logits(inputs).argmax(axis=-1)
         return classes
 
+    def probabilities(self, inputs: ArrayLike) -> NDArray[np.float64]:
+        """Return the probability every model gives every class, (models, examples, classes)."""
+        # in float64, so that rows sum to 1 as closely as every function of the package asks for
+        logits = torch.from_numpy(self.logits(inputs)).double()
+        result: NDArray[np.float64] = torch.softmax(logits, -1).numpy()
+        return result
+
     def losses(self, inputs: ArrayLike, labels: ArrayLike) -> NDArray[np.float32]:
         """Return the cross-entropy of every model on every example, (models, examples)."""
         logits = torch.from_numpy(self.logits(inputs))
@@ -134,7 +141,9 @@ def fit_many(
     inputs : array of shape (n, ...)
         The pool of examples: floats, or whole numbers for tokens.
     labels : array of shape (n,) or (n, length)
-        Class of each example, or of each of its places.
+        Class of each example, or of each of its places. With an axis more, of shape (n, classes) or
+        (n, length, classes), soft labels: a probability for each class, and the loss is the
+        cross-entropy against them.
     seeds : array of shape (models,)
         A seed for each model.
     epochs : int
@@ -188,7 +197,7 @@ def fit_many(
     shown = _check_network(network, pool)
     data = _Data(
         inputs=pool,
-        labels=_labels(labels, len(pool), shown[1:]),
+        labels=_targets(labels, len(pool), shown[1:]),
         indices=_indices(indices, len(many), len(pool)),
         weights=weights if weights is None else _check.at_least("weights", weights, 0.0),
         epochs=_check.whole("epochs", epochs, least=0),
@@ -350,6 +359,19 @@ def _inputs(value: ArrayLike) -> Tensor:
     if not np.isfinite(array).all():
         raise ValueError(f"inputs must hold finite numbers, got {array[~np.isfinite(array)][0]}")
     return torch.from_numpy(array.astype(np.float32 if array.dtype.kind == "f" else np.int64))
+
+
+def _targets(value: ArrayLike, examples: int, places: Sequence[int]) -> Tensor:
+    """Return labels as a tensor: classes as whole numbers, soft labels as floats."""
+    array = _check.numbers("labels", value)
+    if array.ndim <= len(places):
+        return _labels(array, examples, places)
+    if array.shape != (examples, *places):
+        raise ValueError(
+            f"labels must have shape {(examples, *places[:-1])}, or {(examples, *places)} if they "
+            f"are soft, got {array.shape}"
+        )
+    return torch.from_numpy(_check.distributions("labels", array).astype(np.float32))
 
 
 def _labels(value: ArrayLike, examples: int, places: Sequence[int]) -> Tensor:

@@ -7,5 +7,7 @@ Each module holds functions of one cell of a grid, and makes its stored results 
 # Where the function of every stored experiment is, by id. Names, not functions: nothing is imported
 # before it is needed, and a module can be run by itself.
 EXPERIMENTS = {
+    "obs-randomized-response": "experiments.observational.randomized_response:cell",
+    "obs-shift": "experiments.observational.randomized_response:shift_cell",
     "validity": "experiments.validity:cell",
 }

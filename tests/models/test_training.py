@@ -27,7 +27,8 @@ def one_by_one(network, x, y, seed, rows, counts, *, epochs, batch_size, make_op
     for _ in range(epochs):
         for batch in torch.from_numpy(shuffle.permutation(len(rows))).split(batch_size):
             optimizer.zero_grad()
-            losses = F.cross_entropy(model(x[batch]).movedim(-1, 1), y[batch], reduction="none")
+            truth = y[batch].movedim(-1, 1) if y.is_floating_point() else y[batch]
+            losses = F.cross_entropy(model(x[batch]).movedim(-1, 1), truth, reduction="none")
             each = losses.flatten(1).mean(1) if losses.ndim > 1 else losses
             ((each * counts[batch]).sum() / counts[batch].sum().clamp(min=1e-9)).backward()
             optimizer.step()
@@ -141,6 +142,61 @@ def test_weights_make_the_loss_a_weighted_mean(name):
             assert (models.weights[key][place] - weight).abs().max() < CLOSE, key
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", ["linear", "mlp", "lenet5", "small_gpt"])
+def test_soft_labels_make_the_loss_the_cross_entropy_against_them(name, weighted):
+    network, shape = NETWORKS[name]
+    x, hard = pool(shape)
+    rng = np.random.default_rng(5)
+    soft = rng.dirichlet([0.3] * 3, size=hard.shape)
+    rows, counts = rng.integers(40, size=(3, 11)), np.ones((3, 11), np.float32)
+    if weighted:
+        counts = rng.uniform(size=(3, 11)).astype(np.float32)
+    options = {"seeds": [3, 1, 4], "indices": rows, "epochs": 2, "batch_size": 4}
+    models = fit_many(
+        network, x, soft, weights=counts if weighted else None, learning_rate=0.1, **options
+    )
+    for place, seed in enumerate(options["seeds"]):
+        alone = one_by_one(
+            network,
+            x,
+            soft.astype(np.float32),
+            seed,
+            rows[place],
+            counts[place],
+            epochs=2,
+            batch_size=4,
+            make_optimizer=partial(torch.optim.SGD, lr=0.1),
+        )
+        for key, weight in alone.items():
+            assert (models.weights[key][place] - weight).abs().max() < CLOSE, key
+
+
+@pytest.mark.parametrize("name", ["mlp", "small_gpt"])
+def test_soft_labels_that_are_sure_are_hard_labels(name):
+    network, shape = NETWORKS[name]
+    x, hard = pool(shape)
+    options = {"seeds": range(3), "epochs": 2, "batch_size": 7, "learning_rate": 0.1}
+    assert same(
+        fit_many(network, x, hard, **options), fit_many(network, x, np.eye(3)[hard], **options)
+    )
+
+
+def test_models_can_be_taught_by_what_models_say():
+    x, _ = pool(VECTORS)
+    teacher = fit(seeds=[0])
+    pupil = fit_many(
+        partial(mlp, 6, 3),
+        x,
+        teacher.probabilities(x)[0],
+        seeds=[1],
+        epochs=300,
+        batch_size=8,
+        learning_rate=0.5,
+    )
+    assert np.abs(pupil.probabilities(x) - teacher.probabilities(x)).max() < 0.05
+
+
 def fit(*, network=partial(mlp, 6, 3), seeds=range(4), **options):  # noqa: B008
     x, y = pool(VECTORS)
     settings = {"epochs": 2, "batch_size": 8, "learning_rate": 0.5, **options}
@@ -235,6 +291,9 @@ def test_a_model_taken_out_says_the_same(name, monkeypatch):
     logits = models.logits(x)
     assert logits.shape == (3, 40, *shape[:1] * (shape == TEXTS), 3)
     assert np.array_equal(models.predict(x), logits.argmax(-1))
+    probabilities = models.probabilities(x)
+    assert probabilities.shape == logits.shape
+    assert np.allclose(probabilities.sum(-1), 1.0, rtol=0.0, atol=1e-12)
     losses = models.losses(x, y)
     assert losses.shape == (3, 40)
     for place in range(3):
@@ -244,6 +303,7 @@ def test_a_model_taken_out_says_the_same(name, monkeypatch):
                 alone.movedim(-1, 1), torch.from_numpy(y), reduction="none"
             ).view(40, -1)
         assert np.allclose(logits[place], alone, atol=1e-5)
+        assert np.allclose(probabilities[place], alone.softmax(-1), atol=1e-5)
         assert np.allclose(losses[place], expected.mean(1), atol=1e-5)
 
 
@@ -316,6 +376,12 @@ START = mlp(6, 3).state_dict()
         ({"labels": np.full(10, 3)}, "labels must lie in 0 to 2, got 3"),
         ({"labels": np.full(10, -1)}, "labels"),
         ({"labels": np.full(10, 0.5)}, "labels"),
+        ({"labels": [[1.0], [0.5, 0.5]]}, "labels must be an array of numbers"),
+        ({"labels": np.zeros((10, 2))}, r"labels .*\(10,\), or \(10, 3\) if .*soft, got \(10, 2\)"),
+        ({"labels": np.zeros((9, 3))}, r"labels .*got \(9, 3\)"),
+        ({"labels": np.full((10, 3), 0.5)}, "labels must sum to 1 within 1e-9, got 1.5"),
+        ({"labels": np.tile([1.5, -0.5, 0.0], (10, 1))}, "labels must hold numbers of at least 0"),
+        ({"labels": np.full((10, 3), np.nan)}, "labels must hold finite numbers, got nan"),
         ({"seeds": 3}, "seeds must be a list"),
         ({"seeds": []}, "seeds must be a list"),
         ({"seeds": [-1, 0]}, "seeds"),
