@@ -49,7 +49,7 @@ class Reference:
         Mean probability of an example's own label, over looks spread evenly over the training.
     movement : ndarray of shape (parameters,)
         The way each parameter has gone, back and forth, in the order of
-        ``torch.nn.utils.parameters_to_vector``.
+        the model's ``parameters()``.
 
     References
     ----------
@@ -536,7 +536,7 @@ def clipped_gradients(
     Returns
     -------
     ndarray of shape (records, parameters)
-        In the order of ``torch.nn.utils.parameters_to_vector``.
+        In the order of the model's ``parameters()``.
 
     References
     ----------
