@@ -9,6 +9,7 @@ Each module holds functions of one cell of a grid, and makes its stored results 
 EXPERIMENTS = {
     "obs-randomized-response": "experiments.observational.randomized_response:cell",
     "obs-shift": "experiments.observational.randomized_response:shift_cell",
+    "obs-texts": "experiments.observational.texts:cell",
     "obs-theorem-5": "experiments.observational.validity:one_direction",
     "obs-theorem-5-shift": "experiments.observational.validity:one_shift",
     "obs-validity": "experiments.observational.validity:cell",
