@@ -7,8 +7,12 @@ Each module holds functions of one cell of a grid, and makes its stored results 
 # Where the function of every stored experiment is, by id. Names, not functions: nothing is imported
 # before it is needed, and a module can be run by itself.
 EXPERIMENTS = {
+    "obs-images": "experiments.observational.images:cell",
+    "obs-images-pate": "experiments.observational.pate_fixmatch:cell",
     "obs-randomized-response": "experiments.observational.randomized_response:cell",
+    "obs-reference": "experiments.observational.reference_quality:cell",
     "obs-shift": "experiments.observational.randomized_response:shift_cell",
+    "obs-tables": "experiments.observational.tables:cell",
     "obs-texts": "experiments.observational.texts:cell",
     "obs-theorem-5": "experiments.observational.validity:one_direction",
     "obs-theorem-5-shift": "experiments.observational.validity:one_shift",

@@ -188,7 +188,11 @@ def fit(
         early_stopping=False,
         random_state=0,  # draws nothing but the examples that bins are cut at, if they are many
     )
-    return trees.fit(features, labels, sample_weight=weights).predict_proba
+    trees.fit(features, labels, sample_weight=weights)
+    # Rounding can make a probability 0, and n labels do not tell one below 1 / n from it: what a
+    # model says stays this far from 0, which would cost an infinite loss.
+    least = 1.0 / len(labels)
+    return lambda shown: trees.predict_proba(shown).clip(least, 1.0 - least)
 
 
 @cache
@@ -233,7 +237,6 @@ def noise_correction(dealt: Split, epsilon: float, rng: np.random.Generator) -> 
     """Train on labels of randomised response, and take the noise back out of the predictions."""
     noisy = lp_1st(dealt, epsilon, rng)
     response = RandomizedResponse(epsilon, 2)
-    # n labels do not tell a probability below 1 / n from 0, which would cost an infinite loss
     least = 1.0 / len(dealt.audited.labels)
 
     def model(features: np.ndarray) -> np.ndarray:
