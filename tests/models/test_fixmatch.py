@@ -14,6 +14,14 @@ from auditkit.models.training import fit_many
 
 MODELS = AT_ONCE + 3  # so that they are trained in two groups
 RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def same_draws_in_any_order():
+    """Let no test depend on which tests came before it."""
+    RNG.bit_generator.state = np.random.default_rng(0).bit_generator.state
+
+
 X = RNG.normal(size=(60, 6)).astype(np.float32)
 Y = RNG.integers(3, size=60)
 WEAK = RNG.normal(size=(2, 50, 6)).astype(np.float32)
