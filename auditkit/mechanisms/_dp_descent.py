@@ -6,7 +6,7 @@ trains.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -15,12 +15,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from auditkit.mechanisms._dp_draws import add_normal, fill_sampled
 from auditkit.models._descent import Optimiser
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Coins: TypeAlias = NDArray[np.int64]
 
 WORK = 16_000_000  # bytes that a chunk of models works on
+
+_INSIDE, _OUTSIDE = 0, 1  # streams of noise
 
 
 @dataclass(frozen=True)
@@ -36,63 +39,44 @@ class Recipe:
     optimizer: str
 
 
-def block_of(parameters: int) -> int:
-    """Return for how many steps noise is drawn in one go."""
-    return max(1, min(8, 4096 // parameters))
-
-
 class Draws:
-    """The randomness of a chunk of models: batches, noise, and noise that meets no record."""
+    """The randomness of a chunk of models: batches, noise, and noise that meets no record.
 
-    def __init__(self, seed: int, models: Sequence[int]) -> None:
+    Every number is a function of the seed, the model's number, the step and a place, so that models
+    need no generators of their own and none of them waits for another.
+    """
+
+    def __init__(self, seed: int, models: range) -> None:
         self.models = models
-        # torch's generators take seeds of 32 bits. An odd multiple of the number keeps them apart,
-        # where hashes would meet by chance once in some ten thousand models.
-        words = [int(word) for word in np.random.SeedSequence(seed).generate_state(3)]
-        self._coins = [np.random.default_rng([seed, model]) for model in models]
-        self._inside, self._outside, self._first = (
-            [
-                torch.Generator().manual_seed((word + 2_654_435_761 * model) % 2**32)
-                for model in models
-            ]
-            for word in words
-        )
+        self._key = np.random.SeedSequence(seed).generate_state(2).astype(np.uint64)
+        self._word = int(np.random.SeedSequence(seed).generate_state(3)[2])
 
-    def noise(self, block: int, parameters: int) -> Tensor:
-        """Return standard normal numbers of shape (models, block, parameters)."""
-        return _normal(self._inside, (block, parameters))
+    def add_noise(self, to: Tensor, step: int, deviation: float) -> None:
+        """Add normal numbers to rows of shape (models, parameters), for a step."""
+        self._add(to, step, _INSIDE, deviation)
 
-    def outside(self, shape: Sequence[int]) -> Tensor:
-        """Return standard normal numbers of shape (models, *shape), from other streams."""
-        return _normal(self._outside, shape)
+    def add_outside(self, to: Tensor, step: int, deviation: float) -> None:
+        """Add normal numbers to rows of shape (models, parameters), from another stream."""
+        self._add(to, step, _OUTSIDE, deviation)
 
-    def sampled(self, block: int, records: int, rate: float) -> Bytes:
-        """Return 1 for each record in a batch, each with probability `rate`, else 0.
+    def sampled(self, step: int, records: int, rate: float) -> Bytes:
+        """Return 1 for each record in a step's batch, each with probability `rate`, else 0.
 
-        The shape is (models, block, records). A byte decides, and where it says neither yes nor no,
-        once in 256, a float does. So no rate is rounded.
+        The shape is (models, records). The rate is rounded to a multiple of 2⁻³².
         """
-        size = block * records
-        words = [coin.bit_generator.random_raw(-(-size // 8)) for coin in self._coins]
-        drawn = np.stack(words).view(np.uint8)[:, :size]
-        sure, rest = divmod(256.0 * rate, 1.0)
-        result = drawn < sure
-        if rest:
-            for coin, own, byte in zip(self._coins, result, drawn, strict=True):
-                (undecided,) = np.nonzero(byte == sure)
-                own[undecided] = coin.random(len(undecided)) < rest
-        return np.ascontiguousarray(result).reshape(-1, block, records).view(np.uint8)
+        result = np.empty((len(self.models), records), dtype=np.uint8)
+        below = np.uint64(round(rate * 2.0**32))
+        fill_sampled(result, self._key, self.models.start, step, below)
+        return result
 
     def seeds(self) -> list[int]:
         """Return a seed for the first weights of each model."""
-        return [generator.initial_seed() for generator in self._first]
+        # torch's generators take seeds of 32 bits. An odd multiple of the number keeps them apart,
+        # where hashes would meet by chance once in some ten thousand models.
+        return [(self._word + 2_654_435_761 * model) % 2**32 for model in self.models]
 
-
-def _normal(generators: Sequence[torch.Generator], shape: Sequence[int]) -> Tensor:
-    result = torch.empty(len(generators), *shape)
-    for own, generator in zip(result, generators, strict=True):
-        own.normal_(generator=generator)
-    return result
+    def _add(self, to: Tensor, step: int, stream: int, deviation: float) -> None:
+        add_normal(to.numpy(), self._key, self.models.start, step, stream, deviation)
 
 
 class Learners(Protocol):
@@ -102,14 +86,14 @@ class Learners(Protocol):
     def weights(self) -> Tensor:
         """What is trained, of shape (models, trained), to be changed in place."""
 
-    def clipped_mean(self, sampled: Bytes | None, step: int) -> Tensor:
+    def clipped_mean(self, sampled: Bytes | None) -> Tensor:
         """Return sums of clipped gradients over |B|, (models, trained); the caller may change it.
 
-        `sampled` has shape (models, block, n), the canary last, and `step` is a place in the block.
-        None says that every batch is all the records.
+        `sampled` has shape (models, n), the canary last. None says that every batch is all the
+        records.
         """
 
-    def whole(self, draws: Draws, deviation: float) -> Tensor:
+    def whole(self, draws: Draws, step: int, deviation: float) -> Tensor:
         """Return all weights, (models, parameters), in the task's basis.
 
         `deviation` is that of the noise on a weight since the last call.
@@ -164,21 +148,20 @@ def descend(
     optimiser = Optimiser(
         (weights,), recipe.optimizer, recipe.learning_rate, momentum=0.0, decay=0.0
     )
-    block = block_of(weights.shape[1])
-    for first in range(0, recipe.steps, block):
-        # whole blocks even at the end, so that a shorter training begins like a longer one
-        noise = draws.noise(block, weights.shape[1]).mul_(recipe.noise)
+    for step in range(1, recipe.steps + 1):
         sampled = None
         if recipe.sampling_rate < 1.0:
-            sampled = draws.sampled(block, task.others + 1, recipe.sampling_rate)
+            sampled = draws.sampled(step, task.others + 1, recipe.sampling_rate)
+        mean = learners.clipped_mean(sampled)
+        draws.add_noise(mean, step, recipe.noise)
         if planted is not None:
-            here = torch.ones(1, 1) if sampled is None else torch.from_numpy(sampled[:, :, -1])
-            noise.addcmul_(here.float()[..., None], planted[:, None])
-        for step in range(min(block, recipe.steps - first)):
-            mean = learners.clipped_mean(sampled, step)
-            optimiser.step((mean.add_(noise[:, step]),))
-            now = first + step + 1
-            if now in snapshots:
-                spread = recipe.learning_rate * recipe.noise * math.sqrt(now - seen)
-                yield learners.whole(draws, spread)
-                seen = now
+            mean.add_(planted if sampled is None else planted * _column(sampled[:, -1]))
+        optimiser.step((mean,))
+        if step in snapshots:
+            spread = recipe.learning_rate * recipe.noise * math.sqrt(step - seen)
+            yield learners.whole(draws, step, spread)
+            seen = step
+
+
+def _column(chosen: Bytes) -> Tensor:
+    return torch.from_numpy(chosen.astype(np.float32))[:, None]

@@ -1,7 +1,7 @@
 """Linear heads under DP-SGD: clipping in closed form, training in the span of the data."""
 
-import itertools
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -10,10 +10,10 @@ from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor
 
-from auditkit.mechanisms._dp_descent import WORK, Bytes, Coins, Draws, Learners, Recipe, block_of
+from auditkit.mechanisms._dp_descent import WORK, Bytes, Coins, Draws, Learners, Recipe
 
 SPARSE = 0.3  # sampling rates below which sampled records are visited one by one
-PIECES = 6  # that a triangle is cut into, to leave out most of its zeros
+PIECES = 3  # that a triangle is cut into, to leave out most of its zeros
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,10 @@ class HeadTask:
         records = features
         if turn and len(spanning) < width:
             square, triangle = np.linalg.qr(spanning.T, mode="complete")
+            inside = _reached(triangle)
             basis = np.ascontiguousarray(square.T, dtype=np.float32)
-            records = triangle[: len(spanning), : len(features)].T
-            own = None if own is None else own @ square[:, : len(spanning)]
+            records = triangle[:inside, : len(features)].T
+            own = None if own is None else own @ square[:, :inside]
         filled = records != 0.0
         with np.errstate(divide="ignore"):  # features of 0 have no gradient to clip
             limits = clip / np.linalg.norm(features, axis=1)
@@ -89,9 +90,7 @@ class HeadTask:
     def at_once(self) -> int:
         """Return how many models to train side by side."""
         trained = self.network * self.records.shape[1]
-        block = block_of(trained)
-        numbers = (block + 4) * trained + 4 * self.parameters
-        numbers += (3 * self.network + block) * len(self.records)
+        numbers = 7 * trained + 4 * self.parameters + (5 * self.network + 1) * len(self.records)
         return max(1, WORK // (4 * numbers))
 
     def first(self, draws: Draws) -> Tensor:  # noqa: ARG002
@@ -110,105 +109,171 @@ class LinearHeads:
         self._task, self._recipe = task, recipe
         models, size, inside = len(start), *task.records.shape
         self.weights = start[:, :, :inside].reshape(models, -1).contiguous()
-        self._outside = start[:, :, inside:].clone()
-        self._own = np.zeros((models, len(task.records) - task.others), dtype=np.uint8)
-        if self._own.size:
-            self._own[np.arange(models), bits] = 1
-        self._present: tuple[Bytes, Bytes] | None = None
-        self._truth = F.one_hot(task.labels, max(2, task.network)).float().T.contiguous()
+        self._outside = start[:, :, inside:].contiguous().clone()
+        self._last = task.others + bits
+        truth = F.one_hot(task.labels, max(2, task.network)).float().T
+        self._truth = truth[-task.network :].contiguous()
+        self._everybody = np.ones((models, task.others + 1), dtype=np.uint8)
         self._errors = torch.empty(models, task.network, size)
         self._mean = torch.empty_like(self.weights)
-        reach = np.maximum.accumulate(task.reach) if size else task.reach
-        bounds = np.linspace(0, size, PIECES + 1).astype(int)
-        self._pieces = [
-            (slice(a, b), int(reach[b - 1]))
-            for a, b in itertools.pairwise(bounds.tolist())
-            if b > a
-        ]
+        self._forward, self._backward = _laid_out(task)
 
-    def clipped_mean(self, sampled: Bytes | None, step: int) -> Tensor:
+    def clipped_mean(self, sampled: Bytes | None) -> Tensor:
         """Return sums of clipped gradients over |B|, (models, trained)."""
         task, shape = self._task, (len(self.weights), self._task.network, -1)
-        if sampled is None:
-            errors = self._clipped_errors()
-            errors[:, :, task.others :].mul_(torch.from_numpy(self._own)[:, None])
-            return self._pull(errors.flatten(0, 1))
-        present = self._who(sampled)
         if self._recipe.sampling_rate >= SPARSE:
-            errors = self._clipped_errors()
-            errors.mul_(torch.from_numpy(present[:, step])[:, None])
-            return self._pull(errors.flatten(0, 1))
+            return self._pull(self._clipped_errors(sampled).flatten(0, 1))
+        assert sampled is not None
         _add_sampled(
             self.weights.view(shape).numpy(),
             task.records.numpy(),
             task.labels.numpy(),
             task.limits.numpy(),
             task.reach,
-            present,
-            step,
+            sampled,
+            self._last,
             np.float32(1.0 / self._recipe.batch),
             self._mean.view(shape).numpy(),
         )
         return self._mean
 
-    def whole(self, draws: Draws, deviation: float) -> Tensor:
+    def whole(self, draws: Draws, step: int, deviation: float) -> Tensor:
         """Return all weights, (models, parameters), in the task's basis."""
-        if self._outside.shape[2]:
-            self._outside.add_(draws.outside(self._outside.shape[1:]), alpha=deviation)
+        draws.add_outside(self._outside.flatten(1), step, deviation)
         inside = self.weights.view(*self._outside.shape[:2], -1)
         return torch.cat([inside, self._outside], 2).flatten(1)
 
-    def _who(self, sampled: Bytes) -> Bytes:
-        """Return which records are in the batches of a block, of the canary's two the own one."""
-        if self._present is None or self._present[0] is not sampled:
-            own = sampled[:, :, -1:] * self._own[:, None]
-            self._present = (sampled, np.concatenate([sampled[:, :, :-1], own], axis=2))
-        return self._present[1]
-
-    def _clipped_errors(self) -> Tensor:
+    def _clipped_errors(self, sampled: Bytes | None) -> Tensor:
         """Return errors of the probabilities, cut so that gradients keep to C, over |B|."""
         task, errors = self._task, self._errors
         rows, flat = self.weights.view(-1, task.records.shape[1]), errors.flatten(0, 1)
-        for piece, stop in self._pieces:
-            torch.mm(rows[:, :stop], task.records[piece, :stop].T, out=flat[:, piece])
+        for given, made, matrix in self._forward:
+            flat[:, made] = _times(rows[:, given], matrix)
         if task.network == 1:
-            errors.sigmoid_().sub_(self._truth[1])
-            torch.clamp(errors, -task.limits, task.limits, out=errors)
-            return errors.div_(self._recipe.batch)
-        torch.softmax(errors, 1, out=errors)
-        # forty times faster than linalg.vector_norm, whose axis must be the last to be fast
-        norms = errors.sub_(self._truth).square().sum(1, keepdim=True).sqrt_()
-        return errors.mul_((task.limits / norms).clamp_(max=1.0).div_(self._recipe.batch))
+            errors.sigmoid_()
+        else:
+            torch.softmax(errors, 1, out=errors)
+        _cut(
+            errors.numpy(),
+            self._truth.numpy(),
+            task.limits.numpy(),
+            self._everybody if sampled is None else sampled,
+            self._last,
+            np.float32(1.0 / self._recipe.batch),
+        )
+        return errors
 
     def _pull(self, errors: Tensor) -> Tensor:
         """Return sums over the records of errors times features."""
-        records, mean = self._task.records, self._mean.view(len(errors), -1)
-        before = 0
-        for piece, stop in self._pieces:
-            if stop > before:  # columns that no earlier record reaches
-                columns = slice(before, stop)
-                later = slice(piece.start, None)
-                torch.mm(errors[:, later], records[later, columns], out=mean[:, columns])
-                before = stop
-        mean[:, before:] = 0.0
+        mean = self._mean.view(len(errors), -1)
+        for given, made, matrix in self._backward:
+            mean[:, made] = _times(errors[:, given], matrix)
         return self._mean
+
+
+# columns that a product takes and those that it makes, and the matrix
+Products: TypeAlias = list[tuple[slice, slice, Tensor]]
+
+
+def _laid_out(task: HeadTask) -> tuple[Products, Products]:
+    """Return products that turn weights into logits and errors into gradients, without the zeros.
+
+    Records lie in a triangle, if at all, so pieces of them that come early reach a few coordinates.
+    """
+    size, inside = task.records.shape
+    reach = np.maximum.accumulate(task.reach)
+    ends = np.unique(np.linspace(0, size, PIECES + 1).astype(int))
+    stops = reach[ends[1:] - 1] if size else reach
+    last = np.append(stops[1:] != stops[:-1], True)[: len(stops)]  # of those that reach as far
+    forward, backward, first, before = [], [], 0, 0
+    for end, stop in zip(ends[1:][last].tolist(), stops[last].tolist(), strict=True):
+        near, own = slice(0, stop), slice(first, end)
+        forward.append((near, own, _prepared(task.records[own, near])))
+        new, later = slice(before, stop), slice(first, size)
+        if stop > before:
+            backward.append((later, new, _prepared(task.records[later, new].T)))
+        first, before = end, stop
+    if before < inside:
+        backward.append((slice(0, size), slice(before, inside), torch.zeros(inside - before, size)))
+    return forward, backward
+
+
+def _prepared(matrix: Tensor) -> Tensor:
+    """Return a matrix as oneDNN has it, whose products are twice as fast on some processors."""
+    if matrix.numel() and torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+        return matrix.contiguous().to_mkldnn()
+    return matrix
+
+
+def _times(rows: Tensor, matrix: Tensor) -> Tensor:
+    """Return rows times the matrix's transpose."""
+    if matrix.is_mkldnn:
+        return F.linear(rows.contiguous().to_mkldnn(), matrix).to_dense()
+    return F.linear(rows, matrix)
 
 
 def _singles(array: NDArray[np.float64]) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
 
 
+def _reached(triangle: NDArray[np.float64]) -> int:
+    """Return how many leading rows are not 0 beyond rounding, beside the length of a column."""
+    lengths = np.linalg.norm(triangle, axis=0)
+    shares = np.abs(triangle) / np.where(lengths > 0.0, lengths, 1.0)
+    filled = np.flatnonzero(shares.max(1) > np.finfo(np.float32).eps)
+    return int(filled[-1]) + 1 if len(filled) else 0
+
+
 # no "nnan" and no "ninf": what diverges must show
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _add_sampled(weights, x, y, limits, reach, present, step, scale, mean):  # type: ignore[no-untyped-def]
+FREELY = {"reassoc", "contract", "nsz"}
+
+
+@njit(cache=True, nogil=True, fastmath=FREELY)
+def _cut(errors, truth, limits, sampled, last, scale):  # type: ignore[no-untyped-def]
+    """Turn probabilities into errors, clipped, times `scale`, 0 for records not in the batch."""
+    models, logits, size = errors.shape
+    others = sampled.shape[1] - 1
+    factor = np.empty(size, dtype=np.float32)
+    for model in range(models):
+        own = sampled[model]
+        for i in range(others):
+            factor[i] = scale * np.float32(own[i])
+        for i in range(others, size):
+            factor[i] = scale * np.float32(own[others] if i == last[model] else 0)
+        if logits == 1:
+            row, y = errors[model, 0], truth[0]
+            for i in range(size):
+                row[i] = min(max(row[i] - y[i], -limits[i]), limits[i]) * factor[i]
+            continue
+        square = np.zeros(size, dtype=np.float32)
+        for k in range(logits):
+            row, y = errors[model, k], truth[k]
+            for i in range(size):
+                row[i] -= y[i]
+                square[i] += row[i] * row[i]
+        for i in range(size):
+            norm = np.sqrt(square[i])
+            factor[i] *= np.float32(1.0) if norm <= limits[i] else limits[i] / norm
+        for k in range(logits):
+            row = errors[model, k]
+            for i in range(size):
+                row[i] *= factor[i]
+
+
+@njit(cache=True, nogil=True, fastmath=FREELY)
+def _add_sampled(weights, x, y, limits, reach, sampled, last, scale, mean):  # type: ignore[no-untyped-def]
     """Fill `mean` with sums of clipped gradients over the records that are present, times scale."""
     models, logits, _ = weights.shape
+    others = sampled.shape[1] - 1
     error = np.empty(logits, dtype=np.float32)
     one = np.float32(1.0)
     for model in range(models):
         mean[model] = np.float32(0.0)
-        for record in range(len(x)):
-            if not present[model, step, record]:
+        for place in range(others + 1):
+            if not sampled[model, place]:
+                continue
+            record = place if place < others else last[model]
+            if record >= len(x):  # a gradient is planted there
                 continue
             stop, limit = reach[record], limits[record]
             row = x[record, :stop]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from auditkit.mechanisms._dp_descent import WORK, Bytes, Coins, Draws, Learners, Recipe, block_of
+from auditkit.mechanisms._dp_descent import WORK, Bytes, Coins, Draws, Learners, Recipe
 from auditkit.models._descent import slope
 from auditkit.models._stacked import forward
 from auditkit.models.training import ROWS, _first_weights, _slices
@@ -47,7 +47,7 @@ class NetworkTask:
 
     def at_once(self) -> int:
         """Return how many models to train side by side."""
-        own = (block_of(self.parameters) + 4) * self.parameters
+        own = 5 * self.parameters
         rows = min(len(self.inputs), self.rows())
         return max(1, WORK // (4 * (own + rows * self._an_example())))
 
@@ -91,13 +91,13 @@ class Networks:
         self._places = list(by_name(self._mean, task.layer).values())
         self._clipped_sum = clipped_sum(task.layer)
 
-    def clipped_mean(self, sampled: Bytes | None, step: int) -> Tensor:
+    def clipped_mean(self, sampled: Bytes | None) -> Tensor:
         """Return sums of clipped gradients over |B|, (models, parameters)."""
         task, recipe = self._task, self._recipe
         if sampled is None:
             present = np.ones((len(self.weights), task.others + 1), dtype=np.uint8)
         else:
-            present = sampled[:, step]
+            present = sampled
         self._mean.zero_()
         rows, there = self._batches(present)
         for x, y, share in zip(
@@ -111,7 +111,7 @@ class Networks:
                 place.add_(found)
         return self._mean
 
-    def whole(self, draws: Draws, deviation: float) -> Tensor:  # noqa: ARG002
+    def whole(self, draws: Draws, step: int, deviation: float) -> Tensor:  # noqa: ARG002
         """Return all weights, (models, parameters)."""
         return self.weights.clone()
 

@@ -17,5 +17,8 @@ EXPERIMENTS = {
     "obs-theorem-5": "experiments.observational.validity:one_direction",
     "obs-theorem-5-shift": "experiments.observational.validity:one_shift",
     "obs-validity": "experiments.observational.validity:cell",
+    "sub-accountants": "experiments.substitute.worst_case:accountants_cell",
+    "sub-gaussian-step": "experiments.substitute.worst_case:gaussian_step_cell",
+    "sub-worst-case": "experiments.substitute.worst_case:cell",
     "validity": "experiments.validity:cell",
 }

@@ -19,6 +19,14 @@ with warnings.catch_warnings():
     from opacus import PrivacyEngine
 
 RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def same_draws_in_any_order():
+    """Let no test depend on which tests came before it."""
+    RNG.bit_generator.state = np.random.default_rng(0).bit_generator.state
+
+
 N, WIDTH, STEPS, CLIP, SIGMA, RATE = 19, 5, 6, 1.0, 0.8, 0.3
 X, Y, TARGET = RNG.normal(size=(N, WIDTH)), RNG.integers(2, size=N), RNG.normal(size=WIDTH)
 MISLABELLED = InputCanary([TARGET, TARGET], [0, 1])

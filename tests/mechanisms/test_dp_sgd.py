@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from scipy.stats import ks_2samp, norm
+from scipy.stats import ks_2samp, kstest, norm
 from torch import nn
 
 from auditkit.attacks.canaries import crafted_gradient, gradient_direction, logit_score
-from auditkit.mechanisms import _dp_heads, _dp_networks
-from auditkit.mechanisms._dp_descent import Draws, block_of
+from auditkit.mechanisms import _dp_draws, _dp_heads, _dp_networks
+from auditkit.mechanisms._dp_descent import Draws
 from auditkit.mechanisms.dp_sgd import GradientCanary, InputCanary, audit_sgd
 from auditkit.models.networks import mlp, small_cnn, small_gpt
 
@@ -24,6 +24,12 @@ RECIPE = {
     "learning_rate": 0.3,
 }
 RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def same_draws_in_any_order():
+    """Let no test depend on which tests came before it."""
+    RNG.bit_generator.state = np.random.default_rng(0).bit_generator.state
 
 
 def records(n=15, width=6, classes=2):
@@ -54,17 +60,16 @@ def alone(trained, run, x, y, canary, *, network, seed=0, optimizer="sgd", insid
     logits = 1 if not isinstance(trained._network, int) else trained._network
     step_of = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[optimizer]
     descent = step_of(weights, lr=recipe["learning_rate"])
-    draws, size = Draws(seed, [run]), logits * inside
-    block, rate, clip = block_of(size), recipe["sampling_rate"], recipe["clip"]
+    draws, size = Draws(seed, range(run, run + 1)), logits * inside
+    rate, clip = recipe["sampling_rate"], recipe["clip"]
     if isinstance(canary, InputCanary):
         x = np.concatenate([x, np.asarray(canary.features)[[bit]]])
         y = np.concatenate([y, np.asarray(canary.labels)[[bit]]])
     for step in range(recipe["steps"]):
-        if step % block == 0:
-            noise = draws.noise(block, size)[0].numpy().astype(float)
-            sampled = draws.sampled(block, n, rate)[0] if rate < 1 else np.ones((block, n))
+        noise = standard(draws, step + 1, size)[0]
+        sampled = draws.sampled(step + 1, n, rate)[0] if rate < 1 else np.ones(n)
         total = np.zeros(len(trained.initial[run]))
-        for i in np.flatnonzero(sampled[step % block][: len(x)]):
+        for i in np.flatnonzero(sampled[: len(x)]):
             said = model(torch.from_numpy(x[i])[None])
             if said.shape[-1] == 1:
                 loss = F.binary_cross_entropy_with_logits(said[0, 0], torch.tensor(float(y[i])))
@@ -73,10 +78,10 @@ def alone(trained, run, x, y, canary, *, network, seed=0, optimizer="sgd", insid
             own = torch.autograd.grad(loss, weights)
             flat = torch.cat([part.flatten() for part in own]).numpy()
             total += flat * min(1.0, clip / max(np.linalg.norm(flat), 1e-30))
-        if isinstance(canary, GradientCanary) and sampled[step % block][-1]:
+        if isinstance(canary, GradientCanary) and sampled[-1]:
             total += np.asarray(canary.gradients)[bit]
         spread = recipe["noise_multiplier"] * clip
-        drawn = noise[step % block].reshape(logits, inside)
+        drawn = noise.reshape(logits, inside)
         total += spread * (drawn @ basis if trained._basis is not None else drawn).reshape(-1)
         at = 0
         for weight in weights:
@@ -86,6 +91,13 @@ def alone(trained, run, x, y, canary, *, network, seed=0, optimizer="sgd", insid
         descent.step()
     final = torch.cat([weight.detach().flatten() for weight in weights]).numpy()
     return final, basis
+
+
+def standard(draws, step, size):
+    """Return the normal numbers of a step, (models, size)."""
+    noise = torch.zeros(len(draws.models), size)
+    draws.add_noise(noise, step, 1.0)
+    return noise.numpy().astype(float)
 
 
 def check_alone(trained, runs, x, y, canary, **how):
@@ -120,11 +132,12 @@ def test_a_head_is_trained_as_by_autograd_one_example_at_a_time(
     trained = audit_sgd(
         x, y, canary, runs=4, logits=logits, optimizer=optimizer, initial=start, **recipe
     )
-    spanning = 15 + (len(np.asarray(canary.gradients).reshape(-1, width)) if planted else 2)
+    spanning = 15 + ((2 if logits == 1 else 20) if planted else 2)
     turned = optimizer == "sgd" and spanning < width
     assert (trained._basis is not None) == turned
     check_alone(
-        trained, [1, 2], x, y, canary, optimizer=optimizer, inside=spanning if turned else width,
+        trained, [1, 2], x, y, canary, optimizer=optimizer,
+        inside=spanning - (planted and logits == 1) if turned else width,  # g and -g are one
         network=nn.Linear(width, logits, bias=False), **recipe,
     )  # fmt: skip
 
@@ -211,7 +224,7 @@ def test_the_seed_decides():
 
 
 def test_no_two_models_share_their_noise():
-    noise = Draws(3, range(5000)).noise(1, 2)[:, 0].numpy()
+    noise = standard(Draws(3, range(5000)), 1, 2)
     assert len(np.unique(noise, axis=0)) == 5000
     assert ks_2samp(noise[:, 0], norm.rvs(size=5000, random_state=0)).pvalue > 1e-3
     assert abs(np.corrcoef(noise[:-1, 0], noise[1:, 0])[0, 1]) < 4 / math.sqrt(5000)
@@ -219,13 +232,69 @@ def test_no_two_models_share_their_noise():
 
 @pytest.mark.parametrize("rate", [0.0625, 0.1, 1 / 3, 0.999, 0.001])
 def test_records_are_sampled_at_the_rate_and_independently(rate):
-    sampled = Draws(0, range(50)).sampled(8, 501, rate)
+    sampled = np.stack([Draws(0, range(50)).sampled(step, 501, rate) for step in range(8)], 1)
     assert sampled.shape == (50, 8, 501)
     assert set(np.unique(sampled)) <= {0, 1}
     assert abs(sampled.mean() - rate) < 4 * math.sqrt(rate * (1 - rate) / sampled.size)
     sizes = sampled.sum(2).ravel()
     assert sizes.var() == pytest.approx(501 * rate * (1 - rate), rel=4 * math.sqrt(2 / 400))
     assert len(np.unique(sizes)) > 1
+
+
+def test_words_are_those_of_philox():
+    """Against numpy's, which counts up before it draws, under another key and other places."""
+    place, step, model, stream, keys = 7, 11, 1300, 2, np.array([123456789, 4000000000], np.uint64)
+    words = np.empty((4, 16), dtype=np.uint64)
+    _dp_draws._fill(words, np.uint64(step), np.uint64(model), np.uint64(stream), *keys)
+    slow = philox([place, step, model, stream], keys.tolist())
+    assert words[:, place].tolist() == slow
+
+
+def philox(counter, key):
+    """Salmon et al., section 3.3, as printed, in whole numbers of any size."""
+    x, k = list(counter), list(key)
+    for _ in range(10):
+        left, right = 0xD2511F53 * x[0], 0xCD9E8D57 * x[2]
+        x = [
+            right // 2**32 ^ x[1] ^ k[0], right % 2**32,
+            left // 2**32 ^ x[3] ^ k[1], left % 2**32,
+        ]  # fmt: skip
+        k = [(k[0] + 0x9E3779B9) % 2**32, (k[1] + 0xBB67AE85) % 2**32]
+    return x
+
+
+def test_philox_gives_the_published_numbers():
+    """Known answers of the authors' library, for counters and keys of all ones, and of π."""
+    ones = [2**32 - 1] * 4
+    assert philox([0] * 4, [0] * 2) == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+    assert philox(ones, ones[:2]) == [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]
+    digits = [0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344]
+    found = philox(digits, [0xA4093822, 0x299F31D0])
+    assert found == [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1]
+
+
+def test_noise_is_normal_far_out_too():
+    numbers = np.sort(standard(Draws(7, range(2000)), 3, 501).ravel())
+    assert kstest(numbers, "norm").pvalue > 1e-3
+    far = np.array([2.0, 3.0, 4.0, 4.5])
+    for tail in (numbers, -numbers):
+        expected = len(numbers) * norm.sf(far)
+        seen = (tail[:, None] > far).sum(0)
+        assert (abs(seen - expected) < 4.5 * np.sqrt(expected) + 1).all()
+    steps = np.stack([standard(Draws(7, range(40)), step, 500).ravel() for step in range(1, 40)])
+    assert abs(np.corrcoef(steps) - np.eye(39)).max() < 5 / math.sqrt(20_000)
+
+
+def test_normal_numbers_are_those_of_box_and_muller():
+    words = np.random.default_rng(0).integers(2**32, size=(2, 2000), dtype=np.uint64)
+    words[0, :3] = 0, 1, 2**32 - 1
+    found = np.array([_dp_draws._pair(*pair) for pair in words.T])
+    radius = np.sqrt(-2 * np.log((words[0] // 2 + 0.5) / 2.0**31))
+    angle = np.where(words[1] < 2**31, words[1], words[1] - 2.0**32) * math.pi / 2**33
+    sine, cosine = np.sin(angle), np.cos(angle)
+    swap, turn = (words[1] & 2) > 0, np.where(words[1] & 1, -1, 1)
+    slow = np.where(swap, [sine, cosine], [cosine, sine]) * radius * turn
+    np.testing.assert_allclose(found.T, slow, atol=5e-5)  # u rounds to 1
 
 
 # --- worlds and looks ----------------------------------------------------------------------------
