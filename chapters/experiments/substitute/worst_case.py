@@ -164,8 +164,7 @@ def promises(noise: float, sampling_rate: float, steps: int = STEPS) -> dict[str
         )
 
     def known(delta: float) -> float:
-        # Below 1e-10 the accountant answers for q = 1 only. It then counts as if all were lost, which
-        # is true of any mechanism.
+        # Below 1e-10 the accountant answers for q = 1 only; that all may be lost is always true.
         return epsilon(delta, "add/remove") if sampling_rate == 1.0 or delta >= 1e-10 else np.inf
 
     group = group_privacy(known, DELTA)
