@@ -19,6 +19,13 @@ EXPERIMENTS = {
     "obs-validity": "experiments.observational.validity:cell",
     "sub-accountants": "experiments.substitute.worst_case:accountants_cell",
     "sub-gaussian-step": "experiments.substitute.worst_case:gaussian_step_cell",
+    "sub-heads": "experiments.substitute.heads:cell",
+    "sub-heads-coverage": "experiments.substitute.heads:coverage_cell",
+    "sub-heads-null": "experiments.substitute.heads:null_cell",
+    "sub-heads-runs": "experiments.substitute.heads:runs_cell",
+    "sub-networks": "experiments.substitute.networks:cell",
+    "sub-networks-null": "experiments.substitute.networks:null_cell",
+    "sub-texts": "experiments.substitute.texts:cell",
     "sub-worst-case": "experiments.substitute.worst_case:cell",
     "validity": "experiments.validity:cell",
 }
