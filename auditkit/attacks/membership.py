@@ -1,7 +1,8 @@
-"""Membership inference with one reference model: two attacks that OBS compares itself with.
+"""Membership inference: scores, and guesses made of them.
 
-Both need examples that the audited model was not trained on, which label inference does not. A
-higher score means member.
+Two attacks have a reference model, and OBS compares itself with them: both need examples that the
+audited model was not trained on, which label inference does not. ZERO scores by the inner product
+with a released sum, and guesses where a guess is worth most. A higher score means member.
 """
 
 import numpy as np
@@ -116,3 +117,126 @@ def _ratios(share: float, **pair: ArrayLike) -> Floats:
     audited, other = checked.values()
     ratios: Floats = audited / (((1.0 + share) * other + 1.0 - share) / 2.0)
     return ratios
+
+
+def inner_product(records: ArrayLike, release: ArrayLike) -> Floats:
+    """Score membership in a noisy sum by the inner product with it.
+
+    Parameters
+    ----------
+    records : array of shape (examples, dimension)
+        The examples.
+    release : array of shape (dimension,)
+        The released sum.
+
+    Returns
+    -------
+    ndarray of shape (examples,)
+        A higher score means member.
+
+    References
+    ----------
+    ZERO, Appendix F.
+
+    Examples
+    --------
+    >>> inner_product([[1.0, 0.0], [0.0, 1.0]], [2.0, 0.5])
+    array([2. , 0.5])
+    """
+    rows, sums = np.asarray(records), _check.numbers("release", release, ndim=1)
+    if rows.dtype != np.float32:  # large ones come in single precision
+        rows = _check.numbers("records", rows)
+    if rows.ndim != 2 or rows.shape[1] != sums.size:
+        raise ValueError(
+            f"records must have shape (examples, {sums.size}) as release has, got {rows.shape}"
+        )
+    scores: Floats = (rows @ sums.astype(rows.dtype)).astype(np.float64)
+    return scores
+
+
+def posterior_log_odds(scores: ArrayLike, log_odds: ArrayLike) -> Floats:
+    """Add to the log-odds of membership what scores say beyond them.
+
+    What the log-odds predict of the scores, linearly, is taken off, and the median of what is left.
+    The rest is divided by its standard deviation and added. Memberships are not looked at: an
+    attack must not see them.
+
+    Parameters
+    ----------
+    scores : array of shape (examples,)
+        Of any attack; a higher score means member.
+    log_odds : array of shape (examples,)
+        Of membership given the example, by a propensity model.
+
+    Returns
+    -------
+    ndarray of shape (examples,)
+        Log-odds given the example and the score, if a score of members lies about a standard
+        deviation above that of others; else they are too bold or too timid, which costs power only.
+
+    References
+    ----------
+    Not in ZERO, whose attack that knows of propensities is confidence times b (Section 7).
+
+    Examples
+    --------
+    >>> posterior_log_odds([3.0, 1.0, 2.0, 0.0], [1.0, 1.0, -1.0, -1.0]).round(2)
+    array([ 2.,  0.,  0., -2.])
+    """
+    values = _check.numbers("scores", scores, ndim=1)
+    prior = _check.numbers("log_odds", log_odds, ndim=1)
+    _check.same_length(scores=values, log_odds=prior)
+    rest = values - values.mean()
+    centred = prior - prior.mean()
+    spread = centred @ centred
+    if spread > 0.0:
+        rest = rest - centred * (centred @ rest / spread)
+    size = rest.std()
+    rest -= np.median(rest)  # scores may be skewed: most losses are small
+    posterior: Floats = prior + (rest / size if size > 0.0 else 0.0)
+    return posterior
+
+
+def top_guesses(
+    evidence: ArrayLike, numbers: ArrayLike, *, worth: ArrayLike | None = None
+) -> NDArray[np.int64]:
+    """Guess by the sign of the evidence, where a guess is worth most, and abstain elsewhere.
+
+    Parameters
+    ----------
+    evidence : array of shape (examples,)
+        Above 0 it speaks for a member, below 0 against; guesses at exactly 0 are for others.
+    numbers : array of int
+        How many guesses to make; each gives a row.
+    worth : array of shape (examples,), optional
+        The order in which guesses are made, from the highest; the size of the evidence if not
+        given. For an attack that knows of propensities: the size times the chance that a correct
+        guess is kept, or that chance times the sigmoid of the size.
+
+    Returns
+    -------
+    ndarray of shape (numbers, examples)
+        In {-1, 0, 1}, as `zero_run` takes it.
+
+    References
+    ----------
+    ZERO, Algorithm 5 and Section 7.
+
+    Examples
+    --------
+    >>> top_guesses([2.0, -3.0, 0.5], [1, 2])
+    array([[ 0, -1,  0],
+           [ 1, -1,  0]])
+    """
+    signed = _check.numbers("evidence", evidence, ndim=1)
+    value = np.abs(signed) if worth is None else _check.numbers("worth", worth, ndim=1)
+    _check.same_length(evidence=signed, worth=value)
+    most = np.atleast_1d(_check.counts("numbers", numbers))
+    if most.ndim != 1 or (most > signed.size).any():
+        raise ValueError(f"numbers must hold counts of at most {signed.size}, got {most.tolist()}")
+    place = np.empty(signed.size, np.int64)
+    place[np.argsort(-value, kind="stable")] = np.arange(signed.size)
+    guesses: NDArray[np.int64] = np.where(
+        place < most[:, np.newaxis], np.where(signed > 0.0, 1, -1), 0
+    )
+    return guesses

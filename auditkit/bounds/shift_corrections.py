@@ -17,6 +17,7 @@ from scipy.special import betainccinv, expit, ndtri
 from auditkit import _check
 from auditkit.bounds.one_run import largest_rejected, one_run
 from auditkit.bounds.poisson_binomial import largest_epsilon
+from auditkit.bounds.sharp_tampering import KeepTable
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -85,6 +86,8 @@ def gaussian_parameter(
 ) -> tuple[Array, Counts]:
     """Return the μ ruled out and the correct guesses counted, one each for every row of shifts."""
     kept = np.full(len(shifts), game.correct)
+    if correction == "sharp":
+        return _sharp_parameter(game, shifts, level)
     if correction == "conditional":
         draws, right = game.draws[game.right], shifts[:, game.right]
         kept = np.array([(draws < np.exp(-row)).sum() for row in right])
@@ -102,6 +105,32 @@ def gaussian_parameter(
         most = -2.0 * ndtri(expit(-shifts.max(axis=1)))
         mu = np.sqrt(np.maximum(mu - most, 0.0) * (mu + most))
     return mu, kept
+
+
+def _sharp_parameter(game: Game, shifts: Array, level: float) -> tuple[Array, Counts]:
+    """Return the first μ that the thinned guesses do not reject, for every row of shifts.
+
+    The chance to be kept grows with μ. So the limit of the count at one μ is rejected along with
+    all below it, and the count at that limit is larger: as in `_thinned_epsilon`.
+    """
+
+    @cache
+    def limit(kept: int) -> float:
+        count = (np.array([value]) for value in (kept, game.number, game.examples))
+        return float(largest_rejected(*count, family="gaussian", level=level, tau=0.0)[0])
+
+    draws, result = game.draws[game.right], np.zeros(len(shifts))
+    counted = np.zeros(len(shifts), np.int64)
+    for place, row in enumerate(shifts[:, game.right]):
+        table, mu = KeepTable(row), 0.0
+        while True:
+            kept = int((draws < table.at(mu)).sum())
+            reached = limit(kept)
+            if reached <= mu:
+                break
+            mu = reached
+        result[place], counted[place] = mu, kept
+    return result, counted
 
 
 def approx_parameter(

@@ -22,7 +22,7 @@ from auditkit.bounds.shift_corrections import (
 )
 from auditkit.bounds.tradeoff import GaussianDP
 
-CORRECTIONS = ("conditional", "composition", "untampered", "none")
+CORRECTIONS = ("conditional", "sharp", "composition", "untampered", "none")
 FAMILIES = ("gaussian", "approx")
 
 INDEPENDENT = "Given the examples, the memberships are independent of one another."
@@ -103,11 +103,13 @@ def zero_run(
         Which examples were in the training set.
     propensity : array_like of float, shape (m,)
         The chance that each example is a member, given the example; strictly between 0 and 1.
-    correction : {"conditional", "composition", "untampered", "none"}
+    correction : {"conditional", "sharp", "composition", "untampered", "none"}
         "conditional" drops correct guesses at random, the more so the more the example betrays,
-        and reads the rest as one run. "untampered" (family "approx" only) drops none, and compares
-        with guesses that are right with chance ``sigmoid(ε + shift)``, each with the shift of its
-        example. "composition" takes the largest shift off the bound of one run. "none" is one run.
+        and reads the rest as one run. "sharp" (family "gaussian" only) does so too and drops as few
+        as the proof allows: it is the better one, and not in the paper. "untampered" (family
+        "approx" only) drops none, and compares with guesses that are right with chance
+        ``sigmoid(ε + shift)``, each with the shift of its example. "composition" takes the largest
+        shift off the bound of one run. "none" is one run.
     family : {"gaussian", "approx"}
         What is ruled out: μ-Gaussian DP, converted at `delta`, or (ε, δ)-DP itself.
     delta : float
@@ -134,6 +136,10 @@ def zero_run(
     *Conditional, Gaussian.* A correct guess is kept with probability :math:`e^{-\varepsilon_i}`,
     the limit of the (ε, δ) rule as ε goes to minus infinity (the text has plus infinity, where
     nothing would be dropped), and the kept ones are counted against all r guesses.
+
+    *Sharp, Gaussian.* A correct guess is kept with the chance of
+    `auditkit.bounds.sharp_tampering.sharp_keep`, which depends on the μ that is tested; its notes
+    hold the proof. The bound is the first μ that is not rejected; the same draws serve every μ.
 
     *Conditional, (ε, δ).* A correct guess is kept with probability
     :math:`b_i = (1 + e^{-\varepsilon-\varepsilon_i})/(1 + e^{-\varepsilon})`. The bound is the
@@ -328,6 +334,11 @@ def _setting(correction: str, family: str, delta: float, confidence: float) -> _
         raise ValueError(
             f"family must be 'approx' with correction='untampered', got {family!r}: "
             "there is no such theorem for trade-off curves"
+        )
+    if correction == "sharp" and family != "gaussian":
+        raise ValueError(
+            f"family must be 'gaussian' with correction='sharp', got {family!r}: "
+            "for pure ε the conditional correction is the sharp one"
         )
     return _Setting(
         correction, family, _check.delta("delta", delta), _check.fraction("confidence", confidence)

@@ -3,7 +3,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditkit.attacks.membership import difficulty_calibration, rmia
+from auditkit.attacks.membership import (
+    difficulty_calibration,
+    inner_product,
+    posterior_log_odds,
+    rmia,
+    top_guesses,
+)
 
 
 def some(examples=20, population=50, seed=0):
@@ -100,3 +106,53 @@ def test_bad_options_are_named():
         rmia(*some(), offline_a=1.0)
     with pytest.raises(ValueError, match="population_target must hold at least 1 confidence"):
         rmia(*some()[:2], [], [])
+
+
+# guesses
+
+
+def test_guesses_go_where_they_are_worth_most():
+    rng = np.random.default_rng(0)
+    evidence, worth = rng.normal(size=(2, 200))
+    guesses = top_guesses(evidence, [0, 5, 200], worth=worth)
+    assert (np.abs(guesses).sum(axis=1) == [0, 5, 200]).all()
+    made = guesses[1] != 0
+    assert worth[made].min() > worth[~made].max()
+    np.testing.assert_array_equal(guesses[2], np.where(evidence > 0, 1, -1))
+    np.testing.assert_array_equal(
+        top_guesses(evidence, 7), top_guesses(evidence, 7, worth=np.abs(evidence))
+    )
+
+
+def test_the_posterior_adds_what_scores_say_beyond_the_log_odds():
+    rng = np.random.default_rng(0)
+    odds, noise = rng.normal(size=(2, 5000))
+    found = posterior_log_odds(7.0 * odds + 3.0 * noise + 2.0, odds) - odds
+    assert abs(np.corrcoef(found, odds)[0, 1]) < 1e-12
+    assert found.std() == pytest.approx(1.0)
+    assert np.corrcoef(found, noise)[0, 1] > 0.99
+    np.testing.assert_allclose(posterior_log_odds(np.ones(3), np.ones(3)), 1.0)
+
+
+def test_the_inner_product_is_that_in_either_precision():
+    rng = np.random.default_rng(0)
+    records, release = rng.normal(size=(5, 3)), rng.normal(size=3)
+    np.testing.assert_allclose(inner_product(records, release), records @ release)
+    single = inner_product(records.astype(np.float32), release)
+    np.testing.assert_allclose(single, records @ release, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: top_guesses([1.0], 2), r"^numbers must hold counts of at most 1, got \[2\]"),
+        (lambda: top_guesses([1.0], -1), "^numbers must hold whole numbers"),
+        (lambda: top_guesses([1.0], 1, worth=[1.0, 2.0]), "worth"),
+        (lambda: top_guesses([np.nan], 1), "^evidence must"),
+        (lambda: posterior_log_odds([1.0], [1.0, 2.0]), "log_odds"),
+        (lambda: inner_product([[1.0]], [1.0, 2.0]), r"^records must have shape \(examples, 2\)"),
+    ],
+)
+def test_guesses_that_cannot_be_made_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

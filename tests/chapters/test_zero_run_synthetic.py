@@ -1,0 +1,186 @@
+"""The synthetic game: short cuts of the study are the package's audits; a placebo shows nothing."""
+
+import numpy as np
+import pytest
+from experiments.zero_run import synthetic, tables, validity
+from experiments.zero_run.audits import (
+    AUDITS,
+    EXAMPLES,
+    LARGEST,
+    LEVEL,
+    NUMBERS,
+    audit_rows,
+    guesses_of,
+)
+from scipy.special import expit
+
+from auditkit import zero_run
+from auditkit.mechanisms.noisy_sum import PulledSphere
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return synthetic.cell(400, 2.0, 0.25, 0, np.random.default_rng(0))
+
+
+def of(rows, **wanted):
+    return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
+
+
+def test_without_a_correction_the_placebo_seems_to_leak_and_with_true_propensities_it_does_not(
+    rows,
+):
+    placebo = of(rows, release=synthetic.PLACEBO, propensities=synthetic.TRUE, choice=LARGEST)
+    assert len(placebo) == len(AUDITS)
+    for row in placebo:
+        assert row["mu"] > 0.5 if row["audit"] == "no correction" else row["mu"] < 0.1
+    assert all(row["claim"] == "estimate" for row in placebo)
+
+
+def test_corrected_bounds_are_below_uncorrected_ones(rows):
+    for best, paid in zip(rows[1::3], rows[2::3], strict=True):
+        assert best["mu"] >= paid["mu"]
+        assert best["audit"] == paid["audit"]
+
+
+def test_the_same_seed_gives_the_same_rows(rows):
+    assert rows == synthetic.cell(400, 2.0, 0.25, 0, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("profile", ["paper", "quick"])
+def test_the_grids_are_whole(profile):
+    cells = validity.GRID[profile]
+    assert len({tuple(cell.items()) for cell in cells}) == len(cells)
+    if profile == "paper":
+        true = [cell for cell in cells if cell["source"] == validity.FORMULA]
+        assert {sum(c["runs"] for c in true if c["rho"] == rho) for rho in (1.0, 0.5)} == {2000}
+
+
+# the study of validity
+
+
+@pytest.mark.parametrize("correction", ["none", "composition", "conditional", "sharp"])
+def test_the_study_calls_false_what_the_package_bounds_above_0(correction):
+    ranking = validity.KNOWING if correction in {"conditional", "sharp"} else "unaware"
+    for seed, scale in enumerate((1.0, 0.9, 0.8, 0.7)):
+        rng = np.random.default_rng(seed)
+        true = rng.normal(size=EXAMPLES)
+        members, odds = rng.random(EXAMPLES) < expit(true), scale * true
+        draws = np.random.default_rng(seed).random(EXAMPLES)  # those of the package
+        game = validity.Game(members, true, true + rng.normal(size=EXAMPLES), draws)
+        order, right = validity.ranked(game, odds, correction, ranking)
+        guesses = np.zeros(EXAMPLES, int)
+        guesses[order] = np.where(right == members, 1, -1)[order]
+        bound = zero_run(
+            guesses, members, expit(odds), correction=correction, confidence=1 - LEVEL, rng=seed
+        )
+        found = validity.audits(game, odds, LEVEL)[correction, ranking]
+        assert found[0] == (bound.epsilon > 0.0)
+
+
+def test_true_propensities_keep_the_level_at_one_number_and_after_paying_for_six():
+    rows = validity.cell(validity.FORMULA, 1000, 0.5, 120, 0, np.random.default_rng(0))
+    total = validity.summary(
+        [{**row, "source": "formula", "dimension": 1000, "rho": 0.5, "runs": 120} for row in rows]
+    )
+    for row in total:
+        if row["correction"] == "none":
+            assert row["share"] == 1.0
+        elif row["choice"] != LARGEST:
+            assert row["low"] <= row["level"]
+
+
+def test_estimated_propensities_find_leaks_where_there_are_none_and_limits_do_not():
+    rows = validity.cell(validity.FITTED, 400, 0.5, 4, 0, np.random.default_rng(0))
+    shares = {
+        row["propensities"]: row["exceeding"]
+        for row in of(rows, correction="sharp", ranking=validity.KNOWING, choice="1,000 guesses")
+    }
+    assert shares[validity.ESTIMATED] == 1.0
+    assert shares[validity.SIMULTANEOUS] == 0.0
+    refused = {row["propensities"]: row["rejected"] for row in rows}
+    assert refused[validity.ESTIMATED] >= 0.75
+
+
+def test_resampled_rows_have_both_quantiles():
+    rows = validity.cell(validity.RESAMPLED, 20, 0.5, 1, 0, np.random.default_rng(0))
+    assert {row["propensities"] for row in rows} == {validity.BOOTSTRAP, validity.REBASED}
+    assert {row["level"] for row in rows} == {2 * LEVEL}
+
+
+def test_the_projected_release_has_the_length_of_the_whole_one():
+    family, rng = PulledSphere(200, 2.0, 1.0), np.random.default_rng(0)
+    drawn = np.array([validity.other_sum(family, rng) for _ in range(200)])
+    own = np.ones(EXAMPLES // 2, bool)
+    whole = np.array([family.draw(own, rng=rng).sum(axis=0) for _ in range(20)])
+    assert drawn[:, 0].mean() == pytest.approx(whole[:, 0].mean(), rel=0.01)
+    lengths = [np.linalg.norm(sums[:, 1:], axis=1).mean() for sums in (drawn, whole)]
+    assert lengths[0] == pytest.approx(lengths[1], rel=0.05)
+
+
+# the audits
+
+
+def test_every_row_of_guesses_has_its_number_and_rows_are_nested():
+    rng = np.random.default_rng(0)
+    scores, odds = rng.normal(size=(2, EXAMPLES))
+    guesses = guesses_of("posterior", scores, odds)
+    assert tuple(np.abs(guesses).sum(axis=1)) == NUMBERS
+    assert ((guesses[1] == 0) | (guesses[1] == guesses[0])).all()
+
+
+def test_many_sets_of_propensities_make_estimates():
+    rng = np.random.default_rng(0)
+    scores, odds = rng.normal(size=(2, EXAMPLES))
+    members = rng.random(EXAMPLES) < expit(odds)
+    sets = expit(odds + 0.1 * rng.normal(size=(3, EXAMPLES)))
+    rows = audit_rows(scores, members, sets, rng=rng)
+    assert {row["claim"] for row in rows} == {"estimate"}
+    assert len(rows) == 3 * len(AUDITS)
+
+
+# the tables
+
+
+def test_algorithm_8_is_wrong_every_time_and_algorithm_7_never():
+    rows = {row["audit"]: row for row in tables.betrayal(50, 60, np.random.default_rng(0))}
+    assert rows["Algorithm 8"]["share"] == 1.0
+    assert rows["Algorithm 7"]["share"] == 0.0
+
+
+def test_optimistic_propensities_break_the_audit_and_pessimistic_ones_do_not():
+    shares = {
+        scale: {
+            row["correction"]: row["share"]
+            for row in tables.channel(0.0, scale, 15, np.random.default_rng(0))
+        }
+        for scale in (0.5, 1.5)
+    }
+    assert shares[0.5]["sharp"] == 1.0
+    assert shares[1.5]["sharp"] == shares[1.5]["conditional"] == 0.0
+    assert shares[1.5]["none"] == 1.0
+
+
+def test_algorithm_9_as_printed_shows_less_than_what_it_should_say():
+    rows = {row["audit"]: row for row in tables.response(1.0, 0.0, 8, np.random.default_rng(0))}
+    assert rows[tables.PRINTED]["mean_epsilon"] < rows["conditional"]["mean_epsilon"]
+    assert rows["conditional"]["mean_epsilon"] < rows["untampered"]["mean_epsilon"] < 1.2
+    assert rows["none"]["share"] == 1.0
+
+
+def test_a_model_at_half_the_slope_is_rejected_and_a_steeper_one_is_not():
+    rows = tables.rejection(1.0, 3, np.random.default_rng(0))
+    shares = {(row["model"], row["test"]): row["share"] for row in rows}
+    assert shares["50%", "thinned"] == shares["constant", "untampered"] == 1.0
+    assert shares["120%", "thinned"] == 0.0
+
+
+def test_without_overlap_a_mechanism_without_noise_looks_like_one_without_data():
+    rng = np.random.default_rng(0)
+    members, others = rng.random(50), -rng.random(50)
+    audited = np.concatenate((members, others))
+    np.testing.assert_array_equal(
+        tables.knows_the_members(members, audited), tables.knows_the_side(members, audited)
+    )
+    assert tables.knows_the_members(np.array([-0.5]), np.array([-0.5]))[0]
+    assert not tables.knows_the_side(np.array([-0.5]), np.array([-0.5]))[0]
