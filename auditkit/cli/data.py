@@ -1,54 +1,17 @@
-"""`auditkit …`: the command line, a thin layer over what the other rooms do.
-
-Here belong arguments, printing and exit codes. No computation lives here.
-"""
+"""`auditkit data`: list, fetch, verify and find real data."""
 
 import argparse
 import logging
 import sys
 import time
-from collections.abc import Sequence
+from typing import Any
 
 from auditkit import datasets
+from auditkit.cli.terminal import say, table
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        What follows ``auditkit`` on the command line.
-
-    Returns
-    -------
-    int
-        0 if all is well, 1 if something failed, 130 if interrupted.
-
-    References
-    ----------
-    ``auditkit --help``.
-
-    Examples
-    --------
-    >>> main(["data", "verify", "criteo"])
-    criteo: bring it yourself
-    0
-    """
-    options = _parser().parse_args(arguments)
-    try:
-        return int(options.run(options))
-    except (OSError, ValueError, ImportError) as error:
-        sys.stderr.write(f"{error}\n")
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted; nothing half has been left behind\n")
-        return 130
-    return 1
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("auditkit", description="Auditing differential privacy.")
-    rooms = parser.add_subparsers(required=True, metavar="COMMAND")
+def add_to(rooms: Any) -> None:
+    """Add the command to those of the program."""
     data = rooms.add_parser("data", help="real data: list, fetch, verify, path")
     commands = data.add_subparsers(required=True, metavar="COMMAND")
 
@@ -66,7 +29,6 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("path", help="where the cache is, or a dataset in it")
     command.add_argument("name", nargs="?", choices=list(datasets.CARDS), metavar="NAME")
     command.set_defaults(run=_path)
-    return parser
 
 
 def _add_names(command: argparse.ArgumentParser, *, every: str) -> None:
@@ -79,10 +41,8 @@ def _list(_: argparse.Namespace) -> int:
     rows = [("name", "here", "size", "task", "licence")]
     for card in datasets.CARDS.values():
         rows.append((card.name, _here(card), card.size, card.task, card.licence))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        _say("  ".join(cells).rstrip())
+    for line in table(rows):
+        say(line)
     return 0
 
 
@@ -119,7 +79,7 @@ def _fetch(options: argparse.Namespace) -> int:
                 continue
             size = sum(path.stat().st_size for path in files.values()) / 1e6
             seconds = time.monotonic() - start
-            _say(f"{name}: {len(files)} files, {size:.1f} MB, right, {seconds:.1f} s")
+            say(f"{name}: {len(files)} files, {size:.1f} MB, right, {seconds:.1f} s")
     finally:
         log.removeHandler(handler)
     return 1 if failed else 0
@@ -130,20 +90,16 @@ def _verify(options: argparse.Namespace) -> int:
     for name in options.names or datasets.CARDS:
         told = datasets.verify(name)
         if not told:
-            _say(f"{name}: bring it yourself")
+            say(f"{name}: bring it yourself")
         elif all(word == "missing" for word in told.values()):
-            _say(f"{name}: not here")
+            say(f"{name}: not here")
         else:
             for file, word in told.items():
-                _say(f"{name}: {file}: {word or 'right'}")
+                say(f"{name}: {file}: {word or 'right'}")
                 wrong += bool(word)
     return 1 if wrong else 0
 
 
 def _path(options: argparse.Namespace) -> int:
-    _say(str(datasets.cache() / options.name if options.name else datasets.cache()))
+    say(str(datasets.cache() / options.name if options.name else datasets.cache()))
     return 0
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")

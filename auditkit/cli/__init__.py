@@ -1,0 +1,60 @@
+"""`auditkit …`: the command line, a thin layer over what the other rooms do.
+
+Here belong arguments, files, printing, the report and exit codes. What is computed elsewhere is
+not computed anew.
+"""
+
+import argparse
+import shlex
+import sys
+from collections.abc import Sequence
+
+from auditkit.cli import audit, completion, data, explain, plan, score
+from auditkit.cli.terminal import warn
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        What follows ``auditkit`` on the command line.
+
+    Returns
+    -------
+    int
+        0 if all is well, 1 if something failed or was refused, 130 if interrupted. What cannot be
+        understood ends the program with 2.
+
+    References
+    ----------
+    ``auditkit --help``.
+
+    Examples
+    --------
+    >>> main(["data", "verify", "criteo"])
+    criteo: bring it yourself
+    0
+    """
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    options = parser().parse_args(given)
+    options.command = shlex.join(["auditkit", *given])
+    try:
+        return int(options.run(options))
+    except (OSError, ValueError, ImportError) as error:
+        warn(str(error))
+    except KeyboardInterrupt:
+        warn("interrupted; nothing half has been left behind")
+        return 130
+    return 1
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return what understands the command line."""
+    whole = argparse.ArgumentParser("auditkit", description="Auditing differential privacy.")
+    rooms = whole.add_subparsers(required=True, metavar="COMMAND")
+    for command in (audit, plan, score, explain, data):
+        command.add_to(rooms)
+    completion.add_to(rooms, whole)
+    return whole

@@ -1,0 +1,172 @@
+"""`auditkit audit`: from a file of scores to a sentence, a table, JSON and a report."""
+
+import argparse
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+from auditkit.cli import terminal
+from auditkit.cli.methods import METHODS
+from auditkit.cli.score_files import NAMES
+from auditkit.thresholds import Bonferroni, Fixed, MultiSplit, Split, Sweep, Threshold
+
+THRESHOLDS = (
+    "split[:SHARE], multi-split[:SPLITS], bonferroni[:RULES], guesses:NUMBER, guesses:SHARE, sweep "
+    "(an estimate), or a number, which is a cut through the scores"
+)
+EPILOG = """\
+Columns are known by their names, in any case: score (higher means member), member (0/1, true/false,
+in/out, no/yes, test/train), and as they apply id, propensity, baseline_score, chosen (0 where the
+training label was shown), placebo, and features of the example in columns that begin with
+"feature". Other names: --column score=NAME, or score=-NAME for a loss.
+
+Exit codes: 0 done, 1 refused, 2 not understood.
+"""
+
+
+def add_to(rooms: Any) -> None:
+    """Add the command to those of the program."""
+    command = rooms.add_parser(
+        "audit",
+        help="from a file of scores to a bound on ε, and a report",
+        description="Bound ε from a file of scores.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("file", type=existing, metavar="FILE", help="CSV, Parquet or NPZ")
+    add_settings(command, methods=("auto", *METHODS))
+    command.add_argument(
+        "--threshold", type=threshold, metavar="RULE", help=f"how guesses are chosen: {THRESHOLDS}"
+    )
+    command.add_argument("--seed", type=whole, default=0, help="of splits and thinning; 0")
+    command.add_argument(
+        "--membership",
+        choices=("randomised", "observed"),
+        help="whether a coin decided who was in; without an answer the result is an estimate",
+    )
+    command.add_argument(
+        "--column",
+        action="append",
+        default=[],
+        metavar="ROLE=NAME",
+        help=f"a column under another name; roles: {', '.join(NAMES)}",
+    )
+    theory = command.add_argument_group("DP-SGD's upper bound, to set beside the lower one")
+    theory.add_argument("--noise-multiplier", type=positive, metavar="SIGMA")
+    theory.add_argument("--sampling-rate", type=positive, metavar="Q")
+    theory.add_argument("--steps", type=whole, metavar="T")
+    command.add_argument("--json", action="store_true", help="the result as JSON, nothing else")
+    command.add_argument("--html", type=Path, metavar="REPORT", help="write a report")
+    command.set_defaults(run=_run, usage=command.error)
+
+
+def add_settings(command: argparse.ArgumentParser, *, methods: tuple[str, ...]) -> None:
+    """Add what the commands audit and plan have in common."""
+    first = methods[0]
+    command.add_argument("--method", choices=methods, default=first, help=f"the theorem; {first}")
+    command.add_argument("--delta", type=_delta, help="the δ of ε; 1e-5, and 0 for panoramia")
+    command.add_argument("--confidence", type=fraction, default=0.95, help="of the bound; 0.95")
+
+
+def _run(options: argparse.Namespace) -> int:
+    given = [options.noise_multiplier, options.sampling_rate, options.steps]
+    if any(value is not None for value in given) and None in given:
+        options.usage("--noise-multiplier, --sampling-rate and --steps go together")
+    if options.sampling_rate is not None and options.sampling_rate > 1.0:
+        options.usage(f"--sampling-rate must lie in (0, 1], got {options.sampling_rate:g}")
+    if options.threshold is not None and options.method == "panoramia":
+        options.usage("--threshold is not for panoramia, which tests every score as a threshold")
+    if options.html is not None and options.html.resolve() == options.file.resolve():
+        options.usage("--html must not overwrite the scores")
+    # what computes takes a second to load, and nobody who asks for help should wait for it
+    from auditkit.cli import statement
+
+    progress = terminal.Progress()
+    try:
+        audit = statement.perform(options, progress)
+        if options.html is not None:
+            from auditkit.cli.report import write_report
+
+            progress("drawing the report")
+            write_report(audit, options.html)
+    finally:
+        progress.done()
+    if options.json:
+        terminal.say(
+            json.dumps(statement.as_json(audit), ensure_ascii=False, indent=1, allow_nan=False)
+        )
+        for warning in audit.warnings:
+            terminal.warn(f"warning: {warning}")
+    else:
+        statement.show(audit)
+        if options.html is not None:
+            terminal.say(f"The report is in {options.html}.")
+    return 0
+
+
+def threshold(text: str) -> Threshold:
+    """Return the strategy that a word stands for."""
+    word, _, number = text.partition(":")
+    try:
+        if re.fullmatch(r"[+-]?(\d|\.).*", text):
+            return Fixed(float(text))
+        if word == "split":
+            return Split(float(number) if number else 0.5)
+        if word == "multi-split":
+            return MultiSplit(int(number) if number else 21)
+        if word == "bonferroni":
+            return Bonferroni(int(number) if number else 10)
+        if word == "guesses":
+            return Fixed(guesses=int(number) if number.isdigit() else float(number))
+        if word == "sweep" and not number:
+            return Sweep()
+    except (ValueError, TypeError) as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
+    raise argparse.ArgumentTypeError(f"must be {THRESHOLDS}, got {text!r}")
+
+
+def fraction(text: str) -> float:
+    """Return a number strictly between 0 and 1."""
+    value = _number(text)
+    if not 0.0 < value < 1.0:
+        raise argparse.ArgumentTypeError(f"must lie strictly between 0 and 1, got {text!r}")
+    return value
+
+
+def _delta(text: str) -> float:
+    value = _number(text)
+    if not 0.0 <= value < 1.0:
+        raise argparse.ArgumentTypeError(f"must lie in [0, 1), got {text!r}")
+    return value
+
+
+def positive(text: str) -> float:
+    """Return a finite number above 0."""
+    value = _number(text)
+    if not 0.0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"must be above 0, got {text!r}")
+    return value
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from None
+
+
+def whole(text: str) -> int:
+    """Return a whole number of at least 0."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 0, got {text!r}")
+    return int(text)
+
+
+def existing(text: str) -> Path:
+    """Return the path of a file that is there."""
+    path = Path(text)
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"there is no file {text!r}")
+    return path

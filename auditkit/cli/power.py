@@ -1,0 +1,220 @@
+"""How many examples an audit takes to show a given ε, before any model is trained.
+
+The mechanism is taken to be Gaussian: the score of a member lies μ above that of another, with a
+standard deviation of 1, which is the best that any attack gets from a mechanism that is exactly
+μ-GDP. The number of correct guesses is then binomial, and so is each error count of two worlds.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri
+from scipy.stats import binom
+
+from auditkit.bounds.one_run import one_run, one_run_fdp
+from auditkit.bounds.tradeoff import GaussianDP
+from auditkit.bounds.two_worlds import two_worlds
+from auditkit.cli.verdict import flawless
+from auditkit.evidence import GuessCounts
+
+SHARES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)  # of guesses, that a plan chooses from
+MOST = 10_000_000  # examples; a plan that takes more is no plan
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is to be shown, and by which theorem.
+
+    Attributes
+    ----------
+    method : str
+        One of `auditkit.cli.methods.METHODS`.
+    target : float
+        The ε that the bound shall reach.
+    delta, confidence : float
+        Of the bound.
+    shift : float
+        For zero runs: the log-odds by which each example betrays its membership.
+    """
+
+    method: str
+    target: float
+    delta: float = 1e-5
+    confidence: float = 0.95
+    shift: float = 0.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The least number of examples, with the share that is guessed on and how often it is enough.
+
+    Attributes
+    ----------
+    examples : int
+        To be counted on; what goes to choosing a threshold comes on top.
+    share : float
+        Of them, the most extreme ones, that are guessed on.
+    power : float
+        The probability that the bound reaches the target.
+    """
+
+    examples: int
+    share: float
+    power: float
+
+
+def mu_of(epsilon: float, delta: float) -> float:
+    """Return the μ of the Gaussian mechanism that has this ε at δ."""
+
+    def excess(mu: float) -> float:
+        return float(GaussianDP(mu).epsilon(delta)) - epsilon
+
+    high = 1.0
+    while excess(high) < 0.0:
+        high *= 2.0
+    return float(brentq(excess, 0.0, high, xtol=1e-12))
+
+
+def least_without_error(setting: Setting) -> int | None:
+    """Return the least number of examples at which an attack without an error shows the target.
+
+    Where every number up to the largest sensible one falls short, there is none.
+    """
+
+    def enough(examples: int) -> bool:
+        best = flawless(
+            setting.method, examples, delta=setting.delta, confidence=setting.confidence
+        )
+        return best >= setting.target
+
+    return _least(enough, 1.0)
+
+
+def plan(
+    setting: Setting, *, mu: float, power: float, shares: tuple[float, ...] = SHARES
+) -> Plan | None:
+    """Return the cheapest plan by which the bound reaches the target with probability `power`."""
+    plans = []
+    for share in (1.0,) if setting.method == "two-worlds" else shares:
+        if not _possible(setting, share, mu):
+            continue
+
+        def enough(examples: int, share: float = share) -> bool:
+            return power_of(setting, examples, share=share, mu=mu) >= power
+
+        examples = _least(enough, 0.01)
+        if examples is not None:
+            reached = power_of(setting, examples, share=share, mu=mu)
+            plans.append(Plan(examples, share, reached))
+    return min(plans, key=lambda one: one.examples, default=None)
+
+
+def power_of(setting: Setting, examples: int, *, share: float, mu: float) -> float:
+    """Return the probability that the bound from so many examples reaches the target."""
+    if setting.method == "two-worlds":
+        return _two_worlds_power(setting, examples // 2, mu)
+    guesses = max(1, round(share * examples))
+    if setting.method == "panoramia":
+        guesses = max(1, guesses // 2)  # it guesses members only
+    needed = _needed(setting, guesses, examples)
+    if needed is None:
+        return 0.0
+    return float(binom.sf(needed - 1, guesses, _right(setting, share, mu)))
+
+
+def accuracy(share: float, mu: float) -> float:
+    """Return how often a guess is right, on the share of examples with the most extreme scores.
+
+    Half of the guesses are for the highest scores, half for the lowest. The tail beyond a distance
+    z from the middle holds ``Φ(μ/2 - z)`` of one kind and ``Φ(-μ/2 - z)`` of the other.
+    """
+    if share >= 1.0:
+        return float(ndtr(mu / 2.0))
+
+    def excess(z: float) -> float:
+        return float(ndtr(mu / 2.0 - z) + ndtr(-mu / 2.0 - z)) - share
+
+    z = brentq(excess, 0.0, mu / 2.0 - float(ndtri(share / 4.0)) + 1.0)
+    return float(ndtr(mu / 2.0 - z)) / share
+
+
+def _right(setting: Setting, share: float, mu: float) -> float:
+    chance = accuracy(share, mu)
+    return chance * float(np.exp(-setting.shift)) if setting.method == "zero-run" else chance
+
+
+def _possible(setting: Setting, share: float, mu: float) -> bool:
+    """Say whether guesses of this accuracy could show the target with any number of examples.
+
+    As examples grow, (ε, 0) in one run shows the log-odds of the accuracy, and nothing shows more
+    in one run under the Gaussian family than the accuracy of all guesses under the target.
+    """
+    chance = _right(setting, share, mu)
+    if setting.method in ("one-run", "panoramia"):
+        return float(np.log(chance) - np.log1p(-chance)) > setting.target
+    goal = mu_of(setting.target, setting.delta)
+    return chance > accuracy(share, goal)
+
+
+def _needed(setting: Setting, guesses: int, examples: int) -> int | None:
+    """Return the least number of correct guesses that shows the target, None if all do not."""
+    low, high = guesses // 2, guesses  # low is never enough
+    if _shown(setting, np.array([high]), guesses, examples)[0] < setting.target:
+        return None
+    while high - low > 1:
+        tried = np.unique(np.linspace(low, high, 34).astype(np.int64)[1:-1])
+        tried = tried[(tried > low) & (tried < high)]
+        enough = _shown(setting, tried, guesses, examples) >= setting.target
+        low = int(tried[~enough].max()) if (~enough).any() else low
+        high = int(tried[enough].min()) if enough.any() else high
+    return high
+
+
+def _shown(setting: Setting, right: np.ndarray, guesses: int, examples: int) -> np.ndarray:
+    counts = GuessCounts(right, guesses, examples)
+    settings = {"delta": setting.delta, "confidence": setting.confidence}
+    if setting.method == "panoramia":
+        level = (1.0 - setting.confidence) / 2.0 / examples
+        settings = {"delta": 0.0, "confidence": 1.0 - level}
+    pure = setting.method in ("one-run", "panoramia")
+    theorem: Callable[..., object] = one_run if pure else one_run_fdp
+    bound = theorem(counts.correct, counts.guesses, counts.examples, **settings)
+    return np.asarray(bound.epsilon)  # type: ignore[attr-defined]
+
+
+def _two_worlds_power(setting: Setting, runs: int, mu: float) -> float:
+    """Return the power of as many runs in either world, with the cut in the middle."""
+    if runs < 1:
+        return 0.0
+    error = float(ndtr(-mu / 2.0))
+    likely = np.arange(int(binom.ppf(1e-9, runs, error)), int(binom.isf(1e-9, runs, error)) + 1)
+    low, high = np.full(likely.size, -1), np.full(likely.size, runs)  # low is enough, high not
+    while (high - low > 1).any():
+        middle = (low + high) // 2
+        bound = two_worlds(
+            likely,
+            runs,
+            np.maximum(middle, 0),
+            runs,
+            delta=setting.delta,
+            confidence=setting.confidence,
+        )
+        enough = (np.asarray(bound.epsilon) >= setting.target) | (middle < 0)
+        low, high = np.where(enough, middle, low), np.where(enough, high, middle)
+    return float((binom.pmf(likely, runs, error) * binom.cdf(low, runs, error)).sum())
+
+
+def _least(enough: Callable[[int], bool], precision: float) -> int | None:
+    """Return a number that is enough where one less, or a share `precision` less, is not."""
+    high = 2
+    while not enough(high):
+        high *= 2
+        if high > MOST:
+            return None
+    low = high // 2
+    while high - low > max(1.0, precision * low if precision < 1.0 else 1.0):
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

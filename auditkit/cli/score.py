@@ -1,0 +1,78 @@
+"""`auditkit score`: from a model and two datasets to a file of scores."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from auditkit.cli import audit, terminal
+
+ATTACKS = ("loss", "calibrated", "rmia", "label-inference")
+DESCRIPTION = """\
+Score the examples of two datasets, one that the model was trained on and one that it was not.
+
+MODEL is module:factory, a function without arguments that returns a torch module or a fitted
+scikit-learn classifier; the module is looked for in the current folder too, and its code is run.
+A dataset is an NPZ file with the arrays features and labels.
+"""
+
+
+def add_to(rooms: Any) -> None:
+    """Add the command to those of the program."""
+    command = rooms.add_parser(
+        "score",
+        help="from a model and two datasets to a file of scores",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("model", type=_factory, metavar="MODEL", help="module:factory")
+    command.add_argument("--weights", type=audit.existing, help="a state dict saved by torch")
+    command.add_argument("--members", type=audit.existing, required=True, metavar="NPZ")
+    command.add_argument("--others", type=audit.existing, required=True, metavar="NPZ")
+    command.add_argument("--attack", choices=ATTACKS, default="loss", help="by default loss")
+    command.add_argument(
+        "--reference",
+        type=_factory,
+        metavar="MODEL",
+        help="a model that saw none of the examples: for all attacks but loss",
+    )
+    command.add_argument("--reference-weights", type=audit.existing, metavar="WEIGHTS")
+    command.add_argument(
+        "--population",
+        type=audit.existing,
+        metavar="NPZ",
+        help="examples that neither model saw: for rmia",
+    )
+    command.add_argument("--seed", type=audit.whole, default=0, help="of the label game; 0")
+    command.add_argument("--output", type=Path, required=True, help="a CSV or NPZ file to write")
+    command.set_defaults(run=_run, usage=command.error)
+
+
+def _run(options: argparse.Namespace) -> int:
+    needs = options.attack != "loss"
+    if needs != (options.reference is not None):
+        options.usage(f"--attack {options.attack} takes {'a' if needs else 'no'} --reference")
+    if (options.attack == "rmia") != (options.population is not None):
+        options.usage("--population goes with --attack rmia")
+    if options.output.suffix not in (".csv", ".npz"):
+        options.usage(f"--output must end in .csv or .npz, got {str(options.output)!r}")
+    # the models' libraries take seconds to load
+    from auditkit.cli import scoring
+
+    progress = terminal.Progress()
+    try:
+        columns, notes = scoring.columns_of(options, progress)
+    finally:
+        progress.done()
+    scoring.write(options.output, columns)
+    for note in notes:
+        terminal.warn(f"note: {note}")
+    rows = len(columns["score"])
+    terminal.say(f"{rows} rows in {options.output}. Next: auditkit audit {options.output}")
+    return 0
+
+
+def _factory(text: str) -> str:
+    module, colon, name = text.partition(":")
+    if not colon or not name.isidentifier() or not all(p.isidentifier() for p in module.split(".")):
+        raise argparse.ArgumentTypeError(f"must be module:factory, got {text!r}")
+    return text

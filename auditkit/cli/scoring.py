@@ -1,0 +1,239 @@
+"""What models say of examples, as the columns of a file of scores."""
+
+import argparse
+import csv
+import importlib
+import io
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditkit.attacks.label_inference import label_game, label_scores
+from auditkit.attacks.membership import difficulty_calibration, rmia
+from auditkit.cli.terminal import Progress
+from auditkit.datasets.store import write_whole
+
+Columns = Mapping[str, NDArray[Any]]
+ROWS = 1024  # examples that a network sees at a time
+LEAST = 1e-12  # what a probability of 0 counts as, where its logarithm is needed
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Examples with their labels, 0 to classes - 1."""
+
+    features: NDArray[Any]
+    labels: NDArray[np.int64]
+
+    @classmethod
+    def read(cls, path: Path) -> "Examples":
+        """Read an NPZ file of features and labels."""
+        try:
+            with path.open("rb") as binary, np.load(binary, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in ("features", "labels")}
+        except (ValueError, OSError, EOFError, BadZipFile, KeyError) as error:
+            raise ValueError(
+                f"{path.name} must be an NPZ file of plain arrays features and labels: {error}"
+            ) from None
+        features, labels = arrays["features"], arrays["labels"]
+        if features.ndim < 2 or labels.shape != features.shape[:1] or not labels.size:
+            raise ValueError(
+                f"{path.name} must hold one label for each example, got shapes {features.shape} "
+                f"and {labels.shape}"
+            )
+        if labels.dtype.kind not in "biu" or labels.min() < 0:
+            raise ValueError(f"labels of {path.name} must be whole numbers of at least 0")
+        return cls(features, labels.astype(np.int64))
+
+    def own(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probability of each example's own label."""
+        if self.labels.max() >= probabilities.shape[1]:
+            raise ValueError(
+                f"labels must be below {probabilities.shape[1]}, the classes of the model, got "
+                f"{self.labels.max()}"
+            )
+        found: NDArray[np.float64] = probabilities[np.arange(self.labels.size), self.labels]
+        return found
+
+
+def columns_of(options: argparse.Namespace, progress: Progress) -> tuple[Columns, list[str]]:
+    """Return the columns of the file, and what has to be said of them."""
+    progress("loading the model")
+    target = model(options.model, options.weights)
+    reference = None
+    if options.reference is not None:
+        reference = model(options.reference, options.reference_weights)
+    inside, outside = Examples.read(options.members), Examples.read(options.others)
+    progress(f"scoring {inside.labels.size + outside.labels.size} examples")
+    if options.attack == "label-inference":
+        assert reference is not None
+        return _label_columns(target, reference, inside, outside, options.seed), []
+    pairs = [(data.own(target(data.features)), data) for data in (inside, outside)]
+    own = np.concatenate([chances for chances, _ in pairs])
+    notes: list[str] = []
+    if options.attack == "loss":
+        score = -_losses(own, notes)
+    else:
+        assert reference is not None
+        other = np.concatenate([data.own(reference(data.features)) for data in (inside, outside)])
+        if options.attack == "calibrated":
+            score = difficulty_calibration(_losses(own, notes), _losses(other, notes))
+        else:
+            population = Examples.read(options.population)
+            score = rmia(
+                own,
+                other,
+                population.own(target(population.features)),
+                population.own(reference(population.features)),
+            )
+    member = np.arange(own.size) < inside.labels.size
+    return {"id": _ids(inside, outside), "score": score, "member": member.astype(np.int64)}, notes
+
+
+def _label_columns(
+    target: Callable[..., NDArray[np.float64]],
+    reference: Callable[..., NDArray[np.float64]],
+    inside: Examples,
+    outside: Examples,
+    seed: int,
+) -> Columns:
+    """Play the label game on the members, and as a placebo on the others."""
+    rng = np.random.default_rng(seed)
+    scores, chosen = [], []
+    for data in (inside, outside):
+        generating = reference(data.features)
+        data.own(generating)  # checks the labels
+        game = label_game(data.labels, generating, rng=rng)
+        every = label_scores(target(data.features), generating)
+        scores.append(every[np.arange(data.labels.size), game.shown])
+        chosen.append(game.chosen)
+    placebo = np.arange(inside.labels.size + outside.labels.size) >= inside.labels.size
+    return {
+        "id": _ids(inside, outside),
+        "score": np.concatenate(scores),
+        "chosen": np.concatenate(chosen),
+        "placebo": placebo.astype(np.int64),
+    }
+
+
+def _ids(inside: Examples, outside: Examples) -> NDArray[np.str_]:
+    names = [f"members-{row}" for row in range(inside.labels.size)]
+    return np.array([*names, *(f"others-{row}" for row in range(outside.labels.size))])
+
+
+def _losses(chances: NDArray[np.float64], notes: list[str]) -> NDArray[np.float64]:
+    none = int((chances < LEAST).sum())
+    if none:
+        notes.append(f"{none} probabilities below {LEAST:g} were taken for {LEAST:g}.")
+    losses: NDArray[np.float64] = -np.log(np.maximum(chances, LEAST))
+    return losses
+
+
+def write(path: Path, columns: Columns) -> None:
+    """Write columns as CSV or NPZ, whole or not at all."""
+    if path.suffix == ".npz":
+        target = io.BytesIO()
+        np.savez(target, **columns)  # type: ignore[arg-type]
+        write_whole(path, target.getvalue())
+        return
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+    write_whole(path, text.getvalue().encode("utf-8"))
+
+
+def model(factory: str, weights: Path | None) -> Callable[..., NDArray[np.float64]]:
+    """Return a function from features to the probabilities of all labels."""
+    made = _made(factory)
+    if hasattr(made, "predict_proba"):
+        if weights is not None:
+            raise ValueError(f"weights are for a torch module, and {factory} made a {_kind(made)}")
+        return lambda features: _by_label(made, features)
+    if not hasattr(made, "load_state_dict"):
+        raise ValueError(
+            f"{factory} must return a torch module or a classifier with predict_proba, got a "
+            f"{_kind(made)}"
+        )
+    if weights is not None:
+        _load(made, weights)
+    return lambda features: _network(made, features)
+
+
+def _made(factory: str) -> Any:
+    module, _, name = factory.partition(":")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise ValueError(f"{module} cannot be imported: {error}") from None
+    finally:
+        sys.path.pop(0)
+    if not callable(getattr(found, name, None)):
+        raise ValueError(f"{module} has no function {name}")
+    return getattr(found, name)()
+
+
+def _kind(made: Any) -> str:
+    return type(made).__name__
+
+
+def _by_label(made: Any, features: NDArray[Any]) -> NDArray[np.float64]:
+    """Return probabilities with a column for each label, those never seen at 0."""
+    given = np.asarray(made.predict_proba(features), dtype=np.float64)
+    classes = np.asarray(made.classes_)
+    if classes.dtype.kind not in "biu":
+        raise ValueError(f"classes of the model must be whole numbers, got {classes[:3].tolist()}")
+    sums = given.sum(axis=1, keepdims=True)
+    if not (np.abs(sums - 1.0) <= 1e-4).all():
+        raise ValueError("predict_proba must return probabilities that sum to 1")
+    found = np.zeros((len(given), int(classes.max()) + 1))
+    found[:, classes.astype(np.int64)] = given / sums  # in single precision they nearly do
+    return found
+
+
+def _load(made: Any, weights: Path) -> None:
+    import pickle
+
+    import torch
+
+    try:
+        # nothing but tensors is read: a state dict is no program
+        state = torch.load(weights, map_location="cpu", weights_only=True)
+        # Opacus and torch.compile put a word of their own before each name
+        plain = {
+            key.removeprefix("_orig_mod.").removeprefix("_module."): value
+            for key, value in state.items()
+        }
+        made.load_state_dict(plain)
+    except (RuntimeError, pickle.UnpicklingError, AttributeError, EOFError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise ValueError(
+            f"{weights.name} must be a state dict of the model's own tensors: {first}"
+        ) from None
+
+
+def _network(made: Any, features: NDArray[Any]) -> NDArray[np.float64]:
+    import torch
+
+    made.eval()
+    found = []
+    with torch.no_grad():
+        for start in range(0, len(features), ROWS):
+            rows = torch.as_tensor(features[start : start + ROWS])
+            if rows.dtype not in (torch.float32, torch.int64):  # whole numbers may be tokens
+                rows = rows.float()
+            logits = made(rows).double()
+            if logits.ndim != 2:
+                raise ValueError(
+                    "a model must return logits of shape (examples, classes), got "
+                    f"{tuple(logits.shape)}"
+                )
+            found.append(torch.softmax(logits, dim=1).numpy())
+    return np.concatenate(found)

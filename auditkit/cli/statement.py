@@ -1,0 +1,265 @@
+"""All that is said of one file of scores: the bound, and what has to be read beside it."""
+
+import argparse
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from auditkit.bounds.propensity import PropensityTest
+from auditkit.bounds.result import Bound
+from auditkit.cli import terminal
+from auditkit.cli.diagnostics import Finding, diagnose
+from auditkit.cli.score_files import read_scores
+from auditkit.cli.verdict import Question, Request, answer, ceiling, pose, sensitivity
+
+BETRAYED = (
+    "The features alone betray membership better than they can where a fair coin decided it, so "
+    "that this number is an estimate."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """All that is said of one file.
+
+    Attributes
+    ----------
+    question, bound
+        What was asked and the answer.
+    ceiling : float
+        What the same guesses would have shown, had all been right.
+    findings : list of Finding
+        The diagnostics.
+    sensitivity : list
+        What else would have been stated.
+    upper : mapping or None
+        What theory promises, by adjacency.
+    warnings : list of str
+        What has to be read beside the number.
+    command : str
+        What was typed.
+    """
+
+    question: Question
+    bound: Bound
+    ceiling: float
+    findings: list[Finding]
+    sensitivity: list[tuple[str, str, float | None, str]]
+    upper: Mapping[str, float] | None
+    promise: Mapping[str, float] | None
+    warnings: list[str]
+    command: str
+
+    @property
+    def sentence(self) -> str:
+        """The bound in one line, its assumptions apart."""
+        return str(replace(self.bound, assumptions=())).replace("; assumes: )", ")")
+
+
+def perform(options: argparse.Namespace, progress: terminal.Progress) -> Audit:
+    """Read, pose, answer, and look at everything that should be known beside the answer."""
+    progress(f"reading {options.file.name}")
+    table = read_scores(options.file, options.column)
+    request = Request(
+        method=options.method,
+        delta=options.delta,
+        confidence=options.confidence,
+        threshold=options.threshold,
+        membership=options.membership,
+        seed=options.seed,
+    )
+    question = pose(table, request)
+    progress(f"auditing {len(table)} rows by {question.method}")
+    bound = answer(question)
+    progress("looking at the data")
+    findings, test = diagnose(question)
+    if test is not None:
+        bound = _tested(question, bound, test)
+    progress("trying other settings")
+    other = sensitivity(question, bound)
+    upper, promise = None, None
+    if options.steps is not None:
+        progress("accounting for DP-SGD")
+        upper, promise = _upper(options, question.delta)
+    most = ceiling(question, bound)
+    return Audit(
+        question,
+        bound,
+        most,
+        findings,
+        other,
+        upper,
+        promise,
+        _warnings(question, bound, most, findings, upper),
+        options.command,
+    )
+
+
+def as_json(audit: Audit) -> dict[str, Any]:
+    """Return the bound's fields at the top level, and all else that a repetition needs."""
+    request, table = audit.question.request, audit.question.table
+    bound = {item.name: getattr(audit.bound, item.name) for item in fields(audit.bound)}
+    found: dict[str, Any] = _plain(
+        {
+            **bound,
+            "sentence": audit.sentence,
+            "ceiling": audit.ceiling,
+            "upper_bounds": audit.upper,
+            "promise": audit.promise,
+            "warnings": audit.warnings,
+            "sensitivity": [
+                {"changed": what, "to": to, "epsilon": value, "claim": claim}
+                for what, to, value, claim in audit.sensitivity
+            ],
+            "diagnostics": {finding.name: finding.value for finding in audit.findings},
+            "asked": {
+                "method": request.method,
+                "threshold": audit.question.rule,
+                "membership": request.membership,
+                "seed": request.seed,
+            },
+            "data": {
+                "file": table.name,
+                "sha256": table.sha256,
+                "columns": dict(table.used),
+                "notes": table.notes,
+            },
+            "auditkit": version("dp-auditkit"),
+            "command": audit.command,
+        }
+    )
+    return found
+
+
+def _tested(question: Question, bound: Bound, test: PropensityTest) -> Bound:
+    """Return an estimate where features betray membership although they may not."""
+    if question.propensity is not None:
+        from auditkit.attacks.propensity import gated
+
+        return gated(bound, test)
+    details = {**bound.details, "rejection_p_value": test.p_value}
+    if not test.rejected:
+        return replace(bound, details=details)
+    return replace(
+        bound, claim="estimate", assumptions=(*bound.assumptions, BETRAYED), details=details
+    )
+
+
+def _upper(options: argparse.Namespace, delta: float) -> tuple[dict[str, float], dict[str, float]]:
+    from auditkit.accounting import dp_sgd_epsilon
+
+    promise = {
+        "noise_multiplier": options.noise_multiplier,
+        "sampling_rate": options.sampling_rate,
+        "steps": options.steps,
+    }
+    upper = {
+        adjacency: dp_sgd_epsilon(**promise, delta=delta, adjacency=adjacency)
+        for adjacency in ("add/remove", "substitute")
+    }
+    return upper, promise
+
+
+def _warnings(
+    question: Question,
+    bound: Bound,
+    most: float,
+    findings: list[Finding],
+    upper: Mapping[str, float] | None,
+) -> list[str]:
+    epsilon = float(np.asarray(bound.epsilon))
+    told = list(question.table.notes)
+    if bound.claim == "estimate":
+        reasons = [text for text in bound.assumptions if "estimate" in text or "rejected" in text]
+        told += reasons[:1] or ["This is an estimate: it proves nothing, whatever its size."]
+    if question.method == "zero-run" and bound.claim == "lower bound":
+        told.append(
+            "The bound is as good as the propensities: where they lie too near to 1/2 it exceeds "
+            "the truth, and nothing in this file would show it."
+        )
+    told += [f"{item.what}: {item.says}." for item in findings if item.alarming]
+    if 0.0 < 0.9 * most < epsilon:
+        told.append(
+            f"The number is near its ceiling of {most:.3g}, which these counts cannot pass: more "
+            "examples may show more."
+        )
+    if upper is not None:
+        key = "add/remove" if bound.adjacency == "add/remove" else "substitute"
+        if bound.claim == "lower bound" and epsilon > upper[key]:
+            told.append(
+                f"The lower bound exceeds the promised ε of {upper[key]:.3g} under {key} "
+                "adjacency. Either the program does not do what the theory assumes, or what this "
+                "bound rests on does not hold."
+            )
+    return told
+
+
+def show(audit: Audit) -> None:
+    """Print a sentence, its warnings, and the tables."""
+    bound, question = audit.bound, audit.question
+    terminal.say(terminal.paragraph(audit.sentence))
+    for warning in audit.warnings:
+        terminal.say(terminal.paragraph(warning, first="  ! "))
+    terminal.say()
+    rows = [
+        ("bound", f"{float(np.asarray(bound.epsilon)):.4g}"),
+        ("claim", bound.claim),
+        ("method", f"{question.method} ({bound.method})"),
+        ("membership", question.request.membership or "not said"),
+        *[(name, shown(value)) for name, value in bound.details.items() if name != "ceiling"],
+        ("ceiling", f"{audit.ceiling:.4g}, had every guess been right"),
+    ]
+    if audit.upper is not None:
+        rows += [(f"upper bound, {key}", f"{value:.4g}") for key, value in audit.upper.items()]
+    for line in terminal.table(rows):
+        terminal.say(line)
+    terminal.say("\nIt assumes")
+    for sentence in bound.assumptions:
+        terminal.say(terminal.paragraph(sentence, first="  - "))
+    terminal.say("\nIt would have been")
+    other = [
+        (what, to, "–" if value is None else f"{value:.4g}", claim)
+        for what, to, value, claim in audit.sensitivity
+    ]
+    for line in terminal.table([("changed", "to", "ε", "claim"), *other]):
+        terminal.say(f"  {line}")
+    terminal.say("\nThe data")
+    for finding in audit.findings:
+        value = "–" if finding.value is None else shown(finding.value)
+        said = f"{finding.what}: {value} ({finding.says})"
+        terminal.say(terminal.paragraph(said, first="  ! " if finding.alarming else "  - "))
+    table = question.table
+    named = {role: name for role, name in table.used.items() if not role.startswith("feature")}
+    used = ", ".join(f"{role}: {terminal.quoted(name)}" for role, name in named.items())
+    if len(named) < len(table.used):
+        used += f", and {len(table.used) - len(named)} features"
+    terminal.say(terminal.paragraph(f"columns: {used}", first="  - "))
+    terminal.say(f"  - SHA-256 of {terminal.printable(table.name)}: {table.sha256}")
+
+
+def shown(value: Any) -> str:
+    """Return a value in a few characters."""
+    if isinstance(value, float | np.floating):
+        return f"{float(value):.4g}"
+    if isinstance(value, list | tuple | np.ndarray):
+        return ", ".join(shown(item) for item in np.asarray(value).ravel().tolist())
+    return str(value)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON can hold it; what is not finite becomes a word."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value

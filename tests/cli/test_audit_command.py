@@ -1,0 +1,404 @@
+"""`auditkit audit` says what may be said of a file, and refuses the rest."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from auditkit import Split, audit_scores, observational_label, one_run, panoramia
+from auditkit.cli import main
+from auditkit.cli.methods import METHODS
+
+FIELDS = {"epsilon", "delta", "confidence", "claim", "adjacency", "method", "assumptions"}
+
+
+@pytest.fixture
+def write(tmp_path):
+    def written(name="scores.csv", **columns):
+        path = tmp_path / name
+        rows = zip(*(np.asarray(column).tolist() for column in columns.values()), strict=True)
+        lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return str(path)
+
+    return written
+
+
+def leaking(rows=1000, leak=2.0, seed=0):
+    rng = np.random.default_rng(seed)
+    members = rng.random(rows) < 0.5
+    return {"score": rng.normal(leak * members), "member": members.astype(int)}
+
+
+def shifted(rows=2000, seed=0):
+    rng = np.random.default_rng(seed)
+    feature = rng.normal(size=rows)
+    propensity = expit(feature)
+    members = rng.random(rows) < propensity
+    score = feature + rng.normal(np.where(members, 2.0, 0.0))
+    return {"score": score, "member": members.astype(int), "propensity": propensity}, feature
+
+
+def labels(rows=1000, leak=1.0, placebo=True):
+    rng = np.random.default_rng(0)
+    chosen = rng.integers(2, size=rows * (1 + placebo))
+    on_placebo = np.arange(chosen.size) >= rows
+    mean = np.where(on_placebo, 0.0, np.where(chosen == 0, leak, -leak))
+    columns = {"score": rng.normal(mean), "chosen": chosen}
+    return columns | ({"placebo": on_placebo.astype(int)} if placebo else {})
+
+
+def played(capsys, *arguments):
+    code = main(["audit", *arguments, "--json"])
+    said = capsys.readouterr()
+    return code, (json.loads(said.out) if said.out else None), said.err
+
+
+def refused(capsys, *arguments):
+    assert main(["audit", *arguments, "--json"]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "Traceback" not in said.err
+    return said.err
+
+
+def test_json_holds_the_bound_at_the_top_level_and_nothing_else(capsys, write):
+    columns = leaking()
+    code, bound, _ = played(
+        capsys, write(**columns), "--method", "one-run", "--membership", "randomised"
+    )
+    assert code == 0
+    assert set(bound) >= FIELDS | {"details"}
+    expected = audit_scores(
+        columns["score"], columns["member"], method="one-run", threshold=Split(0.5, seed=0)
+    )
+    assert bound["epsilon"] == expected.epsilon
+    assert bound["claim"] == "lower bound"
+    assert bound["confidence"] == 0.95
+    assert bound["delta"] == 1e-5
+    assert bound["details"]["guesses"] == expected.details["guesses"]
+    assert bound["assumptions"] == list(expected.assumptions)
+
+
+@pytest.mark.parametrize("method", ["one-run", "one-run-fdp", "two-worlds"])
+def test_the_settings_reach_the_bound(capsys, write, method):
+    columns = leaking()
+    options = ["--delta", "1e-4", "--confidence", "0.9", "--threshold", "split:0.3", "--seed", "7"]
+    _, bound, _ = played(
+        capsys, write(**columns), "--method", method, "--membership", "randomised", *options
+    )
+    expected = audit_scores(
+        columns["score"],
+        columns["member"],
+        method=method,
+        threshold=Split(0.3, seed=7),
+        delta=1e-4,
+        confidence=0.9,
+    )
+    assert bound["epsilon"] == expected.epsilon
+    assert bound["asked"]["seed"] == 7
+
+
+def test_nothing_is_proved_where_nobody_said_how_membership_came_about(capsys, write):
+    code, bound, err = played(capsys, write(**leaking()))
+    assert code == 0
+    assert bound["claim"] == "estimate"
+    assert "--membership was not given" in err
+    assert any("--membership was not given" in text for text in bound["assumptions"])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_gives_an_estimate_without_membership(capsys, write, method):
+    columns = shifted()[0] | {"member": leaking(2000)["member"]} | {"baseline": np.arange(2000)}
+    columns |= {"chosen": 1 - columns["member"], "placebo": np.arange(2000) % 2}
+    code, bound, _ = played(capsys, write(**columns), "--method", method)
+    assert (code, bound["claim"]) == (0, "estimate")
+
+
+@pytest.mark.parametrize("method", ["auto", "one-run", "one-run-fdp", "two-worlds"])
+def test_observed_membership_is_refused_and_zero_run_offered(capsys, write, method):
+    told = refused(capsys, write(**leaking()), "--method", method, "--membership", "observed")
+    assert "zero-run" in told
+    assert "propensity" in told
+
+
+def test_with_a_propensity_zero_run_answers(capsys, write):
+    columns, _ = shifted()
+    path = write(**columns)
+    told = refused(capsys, path, "--method", "one-run", "--membership", "observed")
+    assert "say --method zero-run" in told
+    code, bound, err = played(capsys, path, "--membership", "observed")
+    assert (code, bound["claim"]) == (0, "lower bound")
+    assert bound["method"].startswith("zero run")
+    assert 0.0 < bound["epsilon"] < 10.0
+    assert "as good as the propensities" in err
+
+
+def test_propensities_fitted_on_the_way_give_an_estimate(capsys, write):
+    columns, feature = shifted()
+    del columns["propensity"]
+    path = write(**columns, feature_1=feature)
+    code, bound, _ = played(capsys, path, "--membership", "observed")
+    assert (code, bound["claim"]) == (0, "estimate")
+    assert any("fitted here" in text for text in bound["assumptions"])
+    assert "overlap" not in bound
+    assert 0.0 < bound["diagnostics"]["propensity_kept"] < 1.0
+
+
+def test_zero_run_without_a_propensity_says_where_one_comes_from(capsys, write):
+    path = write(**leaking())
+    told = refused(capsys, path, "--method", "zero-run", "--membership", "observed")
+    assert "fit_propensity" in told
+    told = refused(capsys, path, "--method", "zero-run", "--membership", "randomised")
+    assert "one-run-fdp" in told
+
+
+def test_a_shift_alone_proves_nothing_by_zero_run(capsys, write):
+    """The score says no more than the propensity does; in 20 audits at most a few exceed 0."""
+    above = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        odds = rng.normal(size=400)
+        members = rng.random(400) < expit(odds)
+        path = write(score=odds, member=members.astype(int), propensity=expit(odds))
+        _, bound, _ = played(capsys, path, "--membership", "observed")
+        above += bound["epsilon"] > 0.0
+    assert above <= 4  # of 20 at a level of 5%: more with probability 0.003
+
+
+def test_zero_run_does_not_break_ties_by_the_order_of_the_file(capsys, write):
+    members = np.repeat([1, 0, 0, 1], 250)
+    score = np.repeat([1.0, 0.0, 1.0, 0.0], 250)  # right in the first half, wrong in the second
+    path = write(score=score, member=members, propensity=np.full(1000, 0.5))
+    for rule in ("guesses:0.2", "bonferroni:5", "split"):
+        _, bound, _ = played(capsys, path, "--membership", "observed", "--threshold", rule)
+        assert bound["epsilon"] < 0.3
+
+
+def test_the_label_game_needs_its_placebo_for_a_bound(capsys, write):
+    columns = labels()
+    code, bound, _ = played(capsys, write(**columns), "--membership", "randomised")
+    audited = columns["placebo"] == 0
+    expected = observational_label(
+        columns["score"][audited],
+        columns["chosen"][audited],
+        placebo_scores=columns["score"][~audited],
+        placebo_chosen=columns["chosen"][~audited],
+    )
+    assert (code, bound["claim"]) == (0, "lower bound")
+    assert bound["epsilon"] == expected.epsilon
+    assert bound["adjacency"] == "label"
+    _, bound, _ = played(capsys, write(**labels(placebo=False)), "--membership", "randomised")
+    assert bound["claim"] == "estimate"
+    told = refused(capsys, write(**columns), "--membership", "observed")
+    assert "column chosen" in told
+
+
+def test_panoramia_is_an_estimate_whatever_is_said(capsys, write):
+    columns = leaking(2000, leak=4.0)
+    columns["baseline"] = np.random.default_rng(1).normal(size=2000)
+    for membership in ([], ["--membership", "randomised"], ["--membership", "observed"]):
+        code, bound, _ = played(capsys, write(**columns), *membership)
+        assert (code, bound["claim"]) == (0, "estimate")
+    expected = panoramia(columns["baseline"], columns["score"], columns["member"])
+    assert bound["epsilon"] == expected.epsilon
+    assert bound["c_lower"] == expected.c_lower
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ({"score": [1, 2, 3], "member": [1, 1, 1]}, "member is 1 in every row"),
+        ({"score": [1, 2, 3], "member": [0, 0, 0]}, "member is 0 in every row"),
+        ({"score": [1, 1, 1, 1], "member": [0, 1, 0, 1]}, "the score is 1 in every row"),
+        ({"score": [1, 2], "member": [0, 1], "id": ["a", "a"]}, "id must not repeat"),
+        ({"score": [1, 2], "chosen": [0, 0]}, "chosen is 0 in every row"),
+        ({"score": [1, 2], "chosen": [0, 1], "placebo": [1, 1]}, "every row is a placebo"),
+        ({"score": [1, 2]}, "takes a column member"),
+    ],
+)
+def test_what_proves_nothing_is_refused_in_a_sentence(capsys, write, columns, told):
+    assert told in refused(capsys, write(**columns))
+
+
+@pytest.mark.parametrize("method", ["one-run", "one-run-fdp", "two-worlds", "panoramia"])
+def test_too_few_rows_are_told_how_many_it_takes(capsys, write, method):
+    columns = {"score": [1, 2, 3, 4], "member": [0, 0, 1, 1], "baseline": [1, 2, 3, 4]}
+    told = refused(capsys, write(**columns), "--method", method)
+    assert f"auditkit plan --target-epsilon 1 --method {method}" in told
+    needed = int(told.split("it takes ")[1].split()[0])
+    assert 8 <= needed <= 200
+
+
+def test_the_number_of_rows_it_takes_is_the_least_one(capsys, write):
+    told = refused(capsys, write(score=[1, 2], member=[0, 1]), "--method", "one-run")
+    rows = int(told.split("it takes ")[1].split()[0])
+    counted = rows - round(rows / 2)
+    assert one_run(counted, counted, counted, delta=1e-5).epsilon >= 1.0
+    less = rows - 1 - round((rows - 1) / 2)
+    assert one_run(less, less, less, delta=1e-5).epsilon < 1.0
+
+
+def test_members_that_no_coin_can_have_drawn_are_refused(capsys, write):
+    columns = leaking()
+    columns["member"][:900] = 1
+    assert "fair coins" in refused(
+        capsys, write(**columns), "--method", "one-run", "--membership", "randomised"
+    )
+
+
+def test_features_that_betray_membership_turn_a_bound_into_an_estimate(capsys, write):
+    columns = leaking(2000)
+    rng = np.random.default_rng(1)
+    fair = write(**columns, feature_a=rng.normal(size=2000))
+    _, bound, _ = played(capsys, fair, "--membership", "randomised")
+    assert bound["claim"] == "lower bound"
+    assert bound["diagnostics"]["shift_p_value"] > 0.001
+    unfair = write(**columns, feature_a=rng.normal(columns["member"]))
+    _, bound, err = played(capsys, unfair, "--membership", "randomised")
+    assert bound["claim"] == "estimate"
+    assert "betray membership" in err
+    assert bound["diagnostics"]["shift_p_value"] < 1e-6
+
+
+def test_twins_in_and_out_of_training_are_told(capsys, write):
+    columns = leaking(200)
+    twins = np.arange(200) // 4
+    _, bound, err = played(capsys, write(**columns, feature_a=twins))
+    assert bound["diagnostics"]["repeated_features"] == 150
+    assert "twin" in err
+
+
+def test_ties_everywhere_and_a_score_turned_round_are_told(capsys, write):
+    columns = leaking()
+    columns["score"] = (columns["score"] < 1.0).astype(int)
+    _, bound, err = played(capsys, write(**columns), "--membership", "randomised")
+    assert bound["diagnostics"]["tied_scores"] == 1000
+    assert bound["diagnostics"]["auc"] < 0.45
+    assert bound["epsilon"] == 0.0
+    assert "shuffled order" in err
+    assert "score=-NAME" in err
+    _, turned, _ = played(
+        capsys, write(**columns), "--membership", "randomised", "--column", "score=-score"
+    )
+    assert turned["epsilon"] > 0.5
+
+
+def test_theory_stands_beside_the_bound_and_a_contradiction_is_told(capsys, write):
+    promise = ["--noise-multiplier", "50", "--sampling-rate", "1", "--steps", "10"]
+    path = write(**leaking(leak=4.0))
+    _, bound, err = played(capsys, path, "--membership", "randomised", *promise)
+    assert set(bound["upper_bounds"]) == {"add/remove", "substitute"}
+    assert bound["upper_bounds"]["add/remove"] < bound["upper_bounds"]["substitute"]
+    assert bound["epsilon"] > bound["upper_bounds"]["add/remove"]
+    assert "exceeds the promised" in err
+
+
+def test_what_would_have_been_stated_is_there(capsys, write):
+    _, bound, _ = played(capsys, write(**leaking()), "--membership", "randomised")
+    by = {
+        (row["changed"], row["to"]): (row["epsilon"], row["claim"]) for row in bound["sensitivity"]
+    }
+    assert by["confidence", "0.95"][0] == pytest.approx(bound["epsilon"])
+    assert by["confidence", "0.99"][0] < bound["epsilon"] < by["confidence", "0.9"][0]
+    assert by["δ", "1e-05"][0] == pytest.approx(bound["epsilon"])
+    assert by["threshold rule", "Sweep()"][1] == "estimate"
+    assert bound["ceiling"] >= bound["epsilon"]
+
+
+@pytest.mark.parametrize(
+    ("method", "rule"),
+    [
+        ("one-run", "bonferroni:5"),
+        ("one-run-fdp", "multi-split:3"),
+        ("two-worlds", "bonferroni"),
+        ("one-run", "guesses:100"),
+        ("one-run", "0.5"),
+        ("one-run", "sweep"),
+        ("two-worlds", "1.0"),
+        ("zero-run", "bonferroni:3"),
+        ("zero-run", "guesses:0.1"),
+        ("zero-run", "split"),
+    ],
+)
+def test_a_bound_restated_as_it_is_stays_what_it_is(capsys, write, method, rule):
+    """The table of settings, where nothing was changed, shows the bound itself."""
+    columns = leaking() | {"propensity": np.full(1000, 0.4)}
+    arguments = [write(**columns), "--method", method, "--threshold", rule]
+    _, bound, _ = played(capsys, *arguments, "--membership", "randomised")
+    same = [row["epsilon"] for row in bound["sensitivity"] if row["to"] in ("0.95", "1e-05")]
+    assert same == pytest.approx([bound["epsilon"]] * 2, rel=1e-6)
+
+
+def test_the_text_says_one_sentence_first_and_all_the_rest_after(capsys, write):
+    assert main(["audit", write(**leaking()), "--membership", "randomised"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("ε ≥ ")
+    for part in ("It assumes", "It would have been", "The data", "ceiling", "SHA-256"):
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--method", "guessing"],
+        ["--delta", "1"],
+        ["--delta", "x"],
+        ["--confidence", "95"],
+        ["--confidence", "0"],
+        ["--seed", "-1"],
+        ["--threshold", "best"],
+        ["--threshold", "split:2"],
+        ["--threshold", "bonferroni:0"],
+        ["--membership", "unknown"],
+        ["--noise-multiplier", "1"],
+        ["--noise-multiplier", "1", "--sampling-rate", "2", "--steps", "1"],
+        ["--method", "panoramia", "--threshold", "split"],
+    ],
+)
+def test_what_it_does_not_understand_ends_with_2(capsys, write, arguments):
+    with pytest.raises(SystemExit) as caught:
+        main(["audit", write(**leaking()), *arguments])
+    assert caught.value.code == 2
+    assert "usage" in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_there_ends_with_2_and_an_empty_one_with_1(capsys, tmp_path):
+    with pytest.raises(SystemExit) as caught:
+        main(["audit", str(tmp_path / "nowhere.csv")])
+    assert caught.value.code == 2
+    (tmp_path / "empty.csv").touch()
+    assert "empty.csv is empty" in refused(capsys, str(tmp_path / "empty.csv"))
+
+
+def test_the_report_does_not_overwrite_the_scores(capsys, write):
+    path = write(**leaking())
+    with pytest.raises(SystemExit):
+        main(["audit", path, "--html", path])
+    assert "must not overwrite" in capsys.readouterr().err
+
+
+def test_as_a_program_it_writes_json_and_nothing_else(write):
+    code = "import sys; from auditkit.cli import main; sys.exit(main(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "audit", write(**leaking(100)), "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["claim"] == "estimate"
+
+
+def test_confidence_holds_at_the_null(capsys, write):
+    """Scores that say nothing exceed 0 in at most 5% of audits, but for the luck of 60 of them."""
+    above = 0
+    for seed in range(60):
+        _, bound, _ = played(
+            capsys, write(**leaking(60, leak=0.0, seed=seed)), "--membership", "randomised"
+        )
+        above += bound["epsilon"] > 0.0
+    assert above <= 8  # more with probability 0.003 at a rate of 5%

@@ -1,0 +1,229 @@
+"""The report stands alone, escapes what comes from a file, and says what the bound says."""
+
+import json
+import os
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from auditkit.bounds.tradeoff import GaussianDP
+from auditkit.cli import main
+from auditkit.cli.charts import Axis, Chart, Line, short
+from auditkit.cli.diagnostics import area
+from auditkit.cli.figures import rates
+
+HOSTILE = [
+    '=HYPERLINK("http://evil.example","x")',
+    "<script>alert(1)</script>",
+    '"><img src=http://evil.example/x onerror=alert(1)>',
+    "@SUM(1)",
+    "+1-cmd|' /C calc'!A0",
+    "ἐψιλον ☃ \u202eabc",
+]
+LOADING = {"script", "img", "iframe", "link", "object", "embed", "video", "audio", "source", "base"}
+
+
+class Page(HTMLParser):
+    """What a page holds: elements, attributes and text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.text, self.images = [], [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        given = dict(attrs)
+        if given.get("role") == "img":
+            self.images.append(given.get("aria-label") or "")
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def quoted(text):
+    return '"' + text.replace('"', '""') + '"'
+
+
+@pytest.fixture
+def report(tmp_path, capsys):
+    def made(columns, *arguments, name="scores.csv", others=()):
+        path = tmp_path / name
+        rows = zip(*(np.asarray(column).tolist() for column in columns.values()), strict=True)
+        lines = [",".join(map(quoted, [*columns, *others]))]
+        lines += [",".join([*map(str, row), *("=1+1" for _ in others)]) for row in rows]
+        path.write_text("\n".join(lines), encoding="utf-8")
+        out = tmp_path / "report.html"
+        assert main(["audit", str(path), "--html", str(out), *arguments, "--json"]) == 0
+        return out.read_text(encoding="utf-8"), json.loads(capsys.readouterr().out)
+
+    return made
+
+
+def columns_for(method, rows=600):
+    rng = np.random.default_rng(0)
+    odds = rng.normal(size=rows)
+    members = rng.random(rows) < (expit(odds) if method == "zero-run" else 0.5)
+    columns = {"score": rng.normal(2.0 * members), "member": members.astype(int)}
+    if method == "zero-run":
+        columns |= {"propensity": expit(odds), "feature_a": odds}
+    if method == "panoramia":
+        columns["baseline"] = rng.normal(size=rows)
+    if method == "observational-label":
+        columns = {"score": rng.normal(size=rows), "chosen": rng.integers(2, size=rows)}
+    return columns
+
+
+METHODS = ["one-run", "one-run-fdp", "two-worlds", "observational-label", "zero-run", "panoramia"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_report_stands_alone_and_every_figure_has_words(report, method):
+    text, bound = report(columns_for(method), "--method", method)
+    page = Page(text)
+    assert not LOADING & set(page.tags)
+    assert not [value for _, name, value in page.attributes if name in ("src", "href", "action")]
+    assert "url(" not in text
+    assert "@import" not in text
+    assert "default-src 'none'" in text
+    assert len(page.images) == (5 if method == "zero-run" else 4)
+    assert all(len(words.split()) > 8 for words in page.images)
+    assert bound["data"]["sha256"] in text
+    assert f"{bound['epsilon']:.3f}" in text
+    said = "".join(page.text)
+    for part in ("In plain words", "What it does not say", "seed", "0.1.0", "auditkit audit"):
+        assert part in said
+
+
+def test_the_report_escapes_everything(report):
+    columns = columns_for("zero-run")
+    columns = {
+        "feature <b>": columns.pop("feature_a"),
+        'feature "><svg onload=alert(1)>': np.arange(600),
+        **columns,
+    }
+    name = "a&b<i>.csv"
+    text, _ = report(columns, "--membership", "observed", name=name, others=HOSTILE)
+    page = Page(text)
+    assert not LOADING & set(page.tags)
+    assert not {"b", "i"} & set(page.tags)
+    assert not [name for _, name, _ in page.attributes if name.startswith("on")]
+    said = "".join(page.text)
+    for header in HOSTILE[:5]:
+        assert header in said
+        assert f"“{header}”" in said  # in quotation marks a spreadsheet takes it for text
+    assert "\u202e" not in text  # nothing turns the reading direction round
+    assert "a&b<i>.csv" in said
+
+
+def test_the_same_command_writes_the_same_report(report):
+    first, _ = report(columns_for("one-run"), "--membership", "randomised")
+    assert report(columns_for("one-run"), "--membership", "randomised")[0] == first
+
+
+def test_warnings_come_before_the_figures(report):
+    text, _ = report(columns_for("one-run"))
+    assert text.index("--membership was not given") < text.index("<svg")
+    assert 'class="verdict estimate"' in text
+
+
+def test_theory_is_drawn_beside_the_bound(report):
+    promise = ["--noise-multiplier", "1", "--sampling-rate", "1", "--steps", "2"]
+    text, bound = report(columns_for("one-run"), "--membership", "randomised", *promise)
+    assert (
+        f"theory&#x27;s promise, add/remove, ε = {bound['upper_bounds']['add/remove']:.3g}" in text
+    )
+
+
+def test_scores_that_no_axis_can_hold_leave_their_figure_out(report):
+    columns = columns_for("one-run")
+    columns["score"] = np.where(columns["score"] > 1.0, 1.0, 1.0 + 2.0**-50)
+    text, _ = report(columns)
+    assert len(Page(text).images) == 3
+
+
+def test_rates_are_those_of_every_threshold():
+    rng = np.random.default_rng(0)
+    scores, truth = rng.integers(5, size=60).astype(float), rng.random(60) < 0.5
+    fpr, tpr = rates(scores, truth)
+    cuts = np.unique(scores)[::-1]
+    assert fpr == pytest.approx([np.mean(scores[~truth] >= cut) for cut in cuts])
+    assert tpr == pytest.approx([np.mean(scores[truth] >= cut) for cut in cuts])
+    pairs = scores[truth][:, None] - scores[~truth][None, :]
+    assert area(scores, truth) == pytest.approx(np.mean((pairs > 0) + 0.5 * (pairs == 0)))
+
+
+def test_the_promised_curve_lies_below_the_true_one_and_near_it():
+    from auditkit.cli.figures import _promised
+
+    grid = np.linspace(0.01, 0.99, 50)
+    promise = {"noise_multiplier": 2.0, "sampling_rate": 1.0, "steps": 4}
+    found = _promised(promise, "add/remove", grid)
+    true = np.asarray(GaussianDP(1.0).beta(grid))
+    assert (found <= true + 1e-12).all()
+    assert (true - found).max() < 0.06
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "log"),
+    [(0.0, 1.0, False), (-3.2, 4.7, False), (1e-6, 1.0, True), (40, 4000, True), (7, 9, True)],
+)
+def test_ticks_lie_on_the_axis_and_are_few(low, high, log):
+    axis = Axis("x", low, high, log)
+    ticks = axis.ticks()
+    assert all(low - 1e-9 <= tick <= high + 1e-9 for tick in ticks)
+    assert len(ticks) <= 10
+    assert axis.share(low) == 0.0
+    assert axis.share(high) == pytest.approx(1.0)
+
+
+def test_numbers_on_axes_are_short():
+    assert [short(x) for x in (0.0, 0.5, -2.0, 1e-5, 3e7, 1000.0)] == (
+        ["0", "0.5", "−2", "10⁻⁵", "3·10⁷", "1000"]
+    )
+
+
+def test_a_chart_escapes_its_words():
+    axis = Axis("<x>", 0.0, 1.0)
+    html = Chart("<t>", "a & b", axis, axis, [Line("ours", "<l>", [(0.0, 0.0), (1.0, 1.0)])]).html()
+    assert "<x>" not in html
+    assert "<t>" not in html
+    assert "<l>" not in html
+    assert "a &amp; b" in html
+
+
+ROOT = Path(__file__).parents[2]
+BROWSER = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+LACKING = not (
+    BROWSER and shutil.which("node") and (ROOT / "node_modules/playwright-core").is_dir()
+)
+
+
+@pytest.mark.skipif(LACKING, reason="looks at the report in Chromium: needs node, node_modules")
+def test_the_report_in_a_browser_asks_for_nothing_and_fits(report, tmp_path):
+    text, _ = report(columns_for("zero-run"), "--membership", "observed", others=HOSTILE)
+    (tmp_path / "page.html").write_text(text, encoding="utf-8")
+    done = subprocess.run(
+        ["node", str(Path(__file__).with_name("report.mjs")), str(tmp_path / "page.html")],
+        env={**os.environ, "CHROMIUM": str(BROWSER)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    assert set(seen) == {"light", "dark", "print", "phone"}
+    for mode, found in seen.items():
+        assert found["requests"] == 1, mode  # the page itself
+        assert found["said"] == [], mode
+        assert found["overflow"] <= 0, mode
+        assert found["violations"] == [], mode
+    assert seen["light"]["background"] != seen["dark"]["background"]
+    assert seen["print"]["background"] == "rgb(255, 255, 255)"

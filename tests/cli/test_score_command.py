@@ -1,0 +1,216 @@
+"""`auditkit score` writes what a model says of its members and of others, ready to be audited."""
+
+import json
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+import torch
+
+from auditkit import datasets
+from auditkit.attacks.membership import difficulty_calibration, rmia
+from auditkit.cli import main
+from auditkit.cli.score_files import read_scores
+
+FACTORIES = """
+import numpy as np
+import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+
+def read(name):
+    with np.load(name) as file:
+        return dict(file)
+
+members, others = read("members.npz"), read("others.npz")
+
+def tree():
+    return DecisionTreeClassifier(random_state=0).fit(members["features"], members["labels"])
+
+def plain():
+    return LogisticRegression(max_iter=300).fit(others["features"], others["labels"])
+
+def network():
+    return torch.nn.Sequential(torch.nn.Linear(20, 8), torch.nn.ReLU(), torch.nn.Linear(8, 10))
+
+def nothing():
+    return 3
+
+number = 3
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    images = datasets.load("cifar10", part="features")
+    features, labels = images["train_features"][:600, :20], images["train_labels"][:600]
+    parts = {"members": slice(0, 300), "others": slice(300, 500), "population": slice(500, 600)}
+    for name, part in parts.items():
+        np.savez(tmp_path / f"{name}.npz", features=features[part], labels=labels[part])
+    (tmp_path / "factories.py").write_text(textwrap.dedent(FACTORIES), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    sys.modules.pop("factories", None)
+
+
+def scored(*arguments, output="scores.csv"):
+    data = ["--members", "members.npz", "--others", "others.npz", "--output", output]
+    return main(["score", *arguments, *data])
+
+
+def chances(folder, name, model):
+    with np.load(folder / f"{name}.npz") as file:
+        data = dict(file)
+    given = model.predict_proba(data["features"]).astype(np.float64)
+    given /= given.sum(axis=1, keepdims=True)
+    return given[np.arange(len(data["labels"])), data["labels"]]
+
+
+def test_a_tree_knows_its_members_by_heart(folder, capsys):
+    assert scored("factories:tree") == 0
+    said = capsys.readouterr()
+    assert "500 rows" in said.out
+    assert "were taken for 1e-12" in said.err
+    table = read_scores(folder / "scores.csv")
+    assert table.member.sum() == 300
+    assert (table.score[table.member] == 0.0).all()
+    assert table.score[~table.member].mean() < -10.0
+    assert main(["audit", "scores.csv", "--method", "two-worlds", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["claim"] == "estimate"
+
+
+def test_the_loss_of_a_network_is_torchs_own(folder):
+    import factories
+
+    torch.manual_seed(0)
+    network = factories.network()
+    torch.save(network.state_dict(), folder / "weights.pt")
+    assert scored("factories:network", "--weights", "weights.pt") == 0
+    table = read_scores(folder / "scores.csv")
+    with np.load(folder / "members.npz") as file:
+        data = dict(file)
+    with torch.no_grad():
+        losses = torch.nn.functional.cross_entropy(
+            network(torch.tensor(data["features"])), torch.tensor(data["labels"]), reduction="none"
+        )
+    assert np.allclose(table.score[table.member], -losses.numpy(), atol=1e-5)
+
+
+def test_weights_of_a_wrapped_model_fit_the_model(folder):
+    import factories
+
+    torch.manual_seed(0)
+    state = factories.network().state_dict()
+    torch.save(state, folder / "plain.pt")
+    torch.save({f"_module.{key}": value for key, value in state.items()}, folder / "opacus.pt")
+    scored("factories:network", "--weights", "plain.pt", output="a.npz")
+    scored("factories:network", "--weights", "opacus.pt", output="b.npz")
+    plain, wrapped = (read_scores(folder / name).score for name in ("a.npz", "b.npz"))
+    assert (plain == wrapped).all()
+
+
+def test_attacks_with_a_reference_are_those_of_the_package(folder):
+    reference = ["--reference", "factories:tree"]
+    assert scored("factories:plain", "--attack", "calibrated", *reference) == 0
+    import factories
+
+    audited, other = factories.plain(), factories.tree()
+    own = [chances(folder, name, audited) for name in ("members", "others", "population")]
+    ref = [chances(folder, name, other) for name in ("members", "others", "population")]
+    both, both_ref = np.concatenate(own[:2]), np.concatenate(ref[:2])
+    floor = np.maximum
+    expected = difficulty_calibration(-np.log(floor(both, 1e-12)), -np.log(floor(both_ref, 1e-12)))
+    assert np.allclose(read_scores(folder / "scores.csv").score, expected)
+    extra = ["--attack", "rmia", "--population", "population.npz"]
+    assert scored("factories:plain", *extra, *reference) == 0
+    expected = rmia(both, both_ref, own[2], ref[2])
+    assert np.allclose(read_scores(folder / "scores.csv").score, expected)
+
+
+def test_label_inference_plays_the_others_as_a_placebo(folder, capsys):
+    arguments = ["--attack", "label-inference", "--reference", "factories:plain", "--seed", "3"]
+    assert scored("factories:tree", *arguments) == 0
+    table = read_scores(folder / "scores.csv")
+    assert table.placebo.sum() == 200
+    assert 100 < table.chosen[~table.placebo].sum() < 200
+    capsys.readouterr()
+    asked = ["--threshold", "guesses:1.0", "--membership", "randomised"]
+    assert main(["audit", "scores.csv", "--json", *asked]) == 0
+    bound = json.loads(capsys.readouterr().out)
+    assert bound["adjacency"] == "label"
+    assert bound["details"]["placebo_examples"] == 200
+
+
+def test_weights_are_tensors_and_no_program(folder, capsys):
+    class Program:
+        def __reduce__(self):
+            return print, ("run",)
+
+    torch.save({"0.weight": Program()}, folder / "evil.pt")
+    assert scored("factories:network", "--weights", "evil.pt") == 1
+    said = capsys.readouterr()
+    assert "state dict" in said.err
+    assert "run" not in said.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nowhere:tree"], "cannot be imported"),
+        (["factories:missing"], "has no function missing"),
+        (["factories:number"], "has no function number"),
+        (["factories:nothing"], "must return a torch module"),
+        (["factories:tree", "--weights", "members.npz"], "weights are for a torch module"),
+        (["factories:network", "--weights", "members.npz"], "state dict"),
+    ],
+)
+def test_what_is_no_model_is_refused(folder, capsys, arguments, told):
+    assert scored(*arguments) == 1
+    assert told in capsys.readouterr().err
+    assert not (folder / "scores.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("arrays", "told"),
+    [
+        ({"features": np.ones((3, 20))}, "features and labels"),
+        ({"features": np.ones(3), "labels": np.ones(3, int)}, "one label for each example"),
+        ({"features": np.ones((3, 20)), "labels": np.ones(2, int)}, "one label for each example"),
+        ({"features": np.ones((3, 20)), "labels": np.ones(3)}, "whole numbers"),
+        ({"features": np.ones((3, 20)), "labels": np.full(3, 99)}, "must be below 10"),
+    ],
+)
+def test_what_is_no_dataset_is_refused(folder, capsys, arrays, told):
+    np.savez(folder / "bad.npz", **arrays)
+    data = ["--members", "bad.npz", "--others", "others.npz", "--output", "scores.csv"]
+    assert main(["score", "factories:plain", *data]) == 1
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["tree"],
+        ["factories:tree", "--attack", "calibrated"],
+        ["factories:tree", "--reference", "factories:plain"],
+        ["factories:tree", "--attack", "rmia", "--reference", "factories:plain"],
+        ["factories:tree", "--attack", "guess"],
+        ["factories:tree", "--weights", "nowhere.pt"],
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_what_it_does_not_understand_ends_with_2(capsys, arguments):
+    with pytest.raises(SystemExit) as caught:
+        scored(*arguments)
+    assert caught.value.code == 2
+    assert "usage" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_output_is_csv_or_npz(capsys):
+    with pytest.raises(SystemExit):
+        scored("factories:tree", output="scores.txt")
+    assert "must end in .csv or .npz" in capsys.readouterr().err
