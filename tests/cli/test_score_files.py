@@ -1,12 +1,14 @@
 """What comes out of a file is what is in it, or a sentence that says why not."""
 
 import codecs
-import importlib.util
+import sys
 
 import numpy as np
+import pyarrow
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from auditkit.cli.score_files import read_scores
 
@@ -214,17 +216,13 @@ def test_bad_arrays_are_told_in_a_sentence(tmp_path, arrays, told):
         read_scores(tmp_path / "a.npz")
 
 
-@pytest.mark.skipif(importlib.util.find_spec("pyarrow") is not None, reason="pyarrow is here")
-def test_parquet_without_pyarrow_says_what_it_takes(write):
+def test_parquet_without_pyarrow_says_what_it_takes(write, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)  # as if it were not installed
     with pytest.raises(ImportError, match="takes pyarrow: pip install pyarrow"):
         read_scores(write(b"PAR1....", "scores.parquet"))
 
 
-@pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="needs pyarrow")
 def test_parquet_gives_what_csv_gives(tmp_path):
-    import pyarrow
-    from pyarrow import parquet
-
     columns = {"score": [0.5, 1.5], "member": [True, False], "id": ["a", "b"]}
     parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
     table = read_scores(tmp_path / "a.parquet")
