@@ -20,6 +20,10 @@ test: $(INSTALLED)  ## tests of package, book and README, with branch coverage
 site-test: $(INSTALLED) node_modules  ## look at the built site in Chromium (after make book)
 	AUDITKIT_SITE_TESTS=required $(BIN)/python -m pytest -m site tests/book
 
+student: $(INSTALLED)  ## notebooks without solutions in a zip, each run up to its gaps
+	$(BIN)/python book/student.py _build/auditkit-student.zip
+	$(BIN)/python book/student.py --check _build/auditkit-student.zip
+
 lint: $(INSTALLED)  ## ruff on code and notebook cells, codespell, CITATION.cff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -64,4 +68,4 @@ node_modules: package.json package-lock.json
 	npm ci --ignore-scripts --no-audit --no-fund
 	touch $@
 
-.PHONY: help book test site-test lint types imports check workflows bench lock clean
+.PHONY: help book test site-test student lint types imports check workflows bench lock clean

@@ -1,17 +1,22 @@
 """Build the site: run the notebooks side by side, then let Jupyter Book lay them out.
 
-Three things that Jupyter Book leaves to chance are settled here.
+Five things that Jupyter Book leaves to chance are settled here.
 
 - Its cache looks at a notebook's own cells. Change the package, the data or the lock and the page
   keeps the old numbers. The cache is therefore kept under a key, a hash of all three and of the
   profile, and dropped when the key changes.
 - It runs notebooks one after another. They are run in parallel first; it then finds them cached.
 - A cell that fails leaves nothing in the cache, so it fails again in every build.
+- Kernels that run side by side have one thread each: more would only wait for one another.
+- What a run takes, in seconds and memory, is written down for the page that says so.
 """
 
 import argparse
 import hashlib
+import json
+import multiprocessing
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -20,9 +25,12 @@ from pathlib import Path
 
 import yaml
 from jupyter_cache import get_cache
+from jupyter_cache.base import ProjectNb
 from jupyter_cache.cache.main import JupyterCacheBase
-from jupyter_cache.executors import load_executor
+from jupyter_cache.executors.basic import ExecutionWorkerLocalMProc, ProcessData
+from jupyter_cache.executors.utils import ExecutionResult
 
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 KEYED = ("auditkit", "chapters/experiments", "data", "requirements.lock")
 
 
@@ -32,6 +40,8 @@ def main() -> int:
     parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parents[1])
     root = parser.parse_args().root.resolve()
     os.environ["AUDITKIT_FIGURES"] = str(root / "_build" / "figures")
+    for name in THREADS:
+        os.environ.setdefault(name, "1")
     run_notebooks(root, fresh_cache(root))
     jupyter_book = Path(sys.executable).with_name("jupyter-book")
     options = ["-W", "-n", "--keep-going"]
@@ -84,9 +94,38 @@ def run_notebooks(root: Path, cache_path: Path) -> None:
 
 def execute(cache: JupyterCacheBase) -> None:
     """Run what is not cached; a failing notebook is left for Sphinx, which shows the traceback."""
-    result = load_executor("local-parallel", cache).run_and_cache(timeout=900)
-    for uri in [*result.errored, *result.excepted]:
-        print(f"failed: {Path(uri).name}; Sphinx runs it again and shows where", file=sys.stderr)
+    waiting = [
+        ProcessData(record.pk, record.uri, cache, 900, False) for record in cache.list_unexecuted()
+    ]
+    # a process runs one notebook, so that its children's memory is that of the one kernel
+    with multiprocessing.Pool(maxtasksperchild=1) as pool:
+        for status, uri in pool.imap_unordered(Measured(), waiting):
+            if status != 0:
+                name = Path(uri).name
+                print(f"failed: {name}; Sphinx runs it again and shows where", file=sys.stderr)
+
+
+class Measured(ExecutionWorkerLocalMProc):
+    """Runs a notebook and writes down how long it took and how much memory at most."""
+
+    @staticmethod
+    def execute(project_nb: ProjectNb, data: ProcessData) -> ExecutionResult:
+        """Run it as Jupyter Cache does, then look at the kernel that has just ended."""
+        result = ExecutionWorkerLocalMProc.execute(project_nb, data)
+        page = Path(project_nb.uri)
+        root = page.parents[1]
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        about = {
+            "page": page.relative_to(root).with_suffix("").as_posix(),
+            "profile": os.environ.get("AUDITKIT_PROFILE", "quick"),
+            "seconds": round(result.time, 1),
+            "megabytes": round(peak / (2**20 if sys.platform == "darwin" else 2**10)),
+            "cores": os.cpu_count(),
+        }
+        folder = root / "_build" / "runs"
+        folder.mkdir(exist_ok=True)
+        (folder / f"{page.stem}.json").write_text(json.dumps(about, indent=1) + "\n")
+        return result
 
 
 def notebooks(root: Path) -> list[str]:

@@ -138,18 +138,18 @@ def _platt(scores: NDArray[np.float64], members: NDArray[np.bool_]) -> tuple[flo
     slope, offset = 0.0, np.log((own + 1.0) / (members.size - own + 1.0))
     loss = _loss(scores, members, high, low, slope, offset)
     for _ in range(100):
-        ga, gb, haa, hab, hbb = 0.0, 0.0, 1e-12, 0.0, 1e-12
+        ga, gb, h_aa, h_ab, h_bb = 0.0, 0.0, 1e-12, 0.0, 1e-12
         for place, score in enumerate(scores):
             chance = 1.0 / (1.0 + exp(-(slope * score + offset)))
             error = chance - (high if members[place] else low)
             weight = chance * (1.0 - chance)
             ga += error * score
             gb += error
-            haa += weight * score * score
-            hab += weight * score
-            hbb += weight
-        determinant = haa * hbb - hab * hab
-        da, db = (hbb * ga - hab * gb) / determinant, (haa * gb - hab * ga) / determinant
+            h_aa += weight * score * score
+            h_ab += weight * score
+            h_bb += weight
+        determinant = h_aa * h_bb - h_ab * h_ab
+        da, db = (h_bb * ga - h_ab * gb) / determinant, (h_aa * gb - h_ab * ga) / determinant
         if ga * da + gb * db < 1e-12 * members.size:  # what a step gains is lost in rounding
             break
         size = 1.0

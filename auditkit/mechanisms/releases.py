@@ -38,12 +38,23 @@ class Releases:
     without: Floats
     with_point: Floats
 
-    def divergences(self, orders: ArrayLike) -> Floats:
-        """Return the larger of the Rényi divergences of the two directions, (queries, orders)."""
-        return np.maximum(
-            renyi_divergence(self.without, self.with_point, orders),
-            renyi_divergence(self.with_point, self.without, orders),
+    def directions(self, orders: ArrayLike) -> Floats:
+        """Return the Rényi divergences of both directions, (2, queries, orders).
+
+        Where answers are independent, each direction adds up by itself: the larger one of each
+        query, added, may be more than either.
+        """
+        return np.array(
+            [
+                renyi_divergence(self.without, self.with_point, orders),
+                renyi_divergence(self.with_point, self.without, orders),
+            ]
         )
+
+    def divergences(self, orders: ArrayLike) -> Floats:
+        """Return the larger of the two directions for each query, (queries, orders)."""
+        larger: Floats = self.directions(orders).max(axis=0)
+        return larger
 
 
 def pate_releases(

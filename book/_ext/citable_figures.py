@@ -1,4 +1,4 @@
-"""Bring the citable figures to the site: their files, the page that lists them, `figures.json`.
+"""Bring the citable figures to the site: files, the page that lists them, slides, `figures.json`.
 
 The chapters write each figure's files to `_build/figures` when they run, which is before Sphinx
 reads the first page.
@@ -7,12 +7,16 @@ reads the first page.
 import json
 import re
 import shutil
+from html import escape
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import book_version
 from sphinx.application import Sphinx
 
 LIST = "book/figures"
+SLIDES = "book/slides.html"
 CALL = re.compile(r'citable\(\s*\w+,\s*"([A-Z]+-[FT][A-Z]?[0-9]+[a-z]?)"')
 LISTED = ("id", "title", "answers", "page", "svg", "png", "csv", "provenance", "bibtex")
 
@@ -39,25 +43,104 @@ def natural(id_: str) -> list[tuple[str, int]]:
 
 def write_list(app: Sphinx, docname: str, source: list[str]) -> None:
     """Fill the page that lists all figures with one section for each."""
-    if docname != LIST:
-        return
-    sections = []
-    for entry in entries(app):
-        kinds = [kind for kind in ("svg", "png", "csv", "provenance") if entry[kind]]
-        links = " · ".join(f'<a href="../{entry[kind]}" download>{kind}</a>' for kind in kinds)
-        picture = ""
-        if entry["svg"]:
-            alt = entry["alt"].replace('"', "&quot;")
-            picture = f'<img src="../{entry["svg"]}" alt="{alt}">'
-        answers = f" Answers {entry['answers']}." if entry["answers"] else ""
-        where = f'<a href="../{entry["page"]}#{entry["id"]}">In its chapter</a>'
-        sections.append(
-            f"## {entry['id']}\n\n{entry['title']}.{answers}\n\n"
-            f'```{{raw}} html\n<div id="{entry["id"]}">{picture}'
-            f"<p>{where} · {links}</p></div>\n```\n\n"
-            f"```bibtex\n{entry['bibtex']}\n```\n"
-        )
-    source[0] += "\n" + "\n".join(sections)
+    if docname == LIST:
+        found = entries(app)
+        source[0] += "\n".join(["", count(found), *map(section, found)])
+
+
+def count(found: list[dict[str, Any]]) -> str:
+    """Return how many there are, and of which numbers they are made."""
+    pictures = sum(1 for entry in found if entry["svg"])
+    return f"There are {pictures} figures and {len(found) - pictures} tables.\n"
+
+
+def section(entry: dict[str, Any]) -> str:
+    """Return what the list says of one figure or table."""
+    kinds = {"svg": "SVG", "png": "PNG", "csv": "CSV", "provenance": "provenance"}
+    links = [f'<a href="../{entry["page"]}#{entry["id"]}">where it stands</a>']
+    links += [
+        f'<a href="../{entry[kind]}" aria-label="{entry["id"]}: {name}" download>{name}</a>'
+        for kind, name in kinds.items()
+        if entry[kind]
+    ]
+    lines = [f'<div class="auditkit-entry" id="{entry["id"]}">']
+    if entry["svg"]:
+        alt, there = escape(entry["alt"]), f"../{entry['page']}#{entry['id']}"
+        picture = f'<img src="../{entry["svg"]}" alt="{alt}" loading="lazy" width="320">'
+        lines.append(f'<a href="{there}">{picture}</a>')
+    answers = f" Answers {escape(entry['answers'])}." if entry["answers"] else ""
+    lines += [
+        f"<div><p>{escape(entry['title'])}.{answers}</p>",
+        f"<p>{' · '.join(links)}</p>",
+        f'<p class="auditkit-origin">{origin(entry)}</p></div></div>',
+    ]
+    raw = "\n".join(lines)
+    fold = f"````{{dropdown}} BibTeX of {entry['id']}\n```bibtex\n{entry['bibtex']}\n```\n````"
+    return f"## {entry['id']}\n\n```{{raw}} html\n{raw}\n```\n\n{fold}\n"
+
+
+def origin(entry: dict[str, Any]) -> str:
+    """Return in a sentence where the numbers of a figure come from."""
+    runs = [
+        f"<code>{escape(run['id'])}</code> ({run['profile']} profile, code "
+        f"{run['code_sha256'][:8]}, data {run['csv_sha256'][:8]})"
+        for run in entry["experiments"]
+    ]
+    where = f"stored runs {', '.join(runs)}" if runs else "computed on its page"
+    drawn = f"drawn by dp-auditkit {entry['versions']['dp-auditkit']}, code "
+    return f"Numbers: {where}; {drawn}{entry['code_sha256'][:8]}."
+
+
+def write_slides(app: Sphinx, found: list[dict[str, Any]]) -> str:
+    """Return the page of slides: each picture of the book, in the order of reading."""
+    source = Path(app.srcdir)
+    pages = [f"{page}.html" for page in reading_order(app)]
+    pictures = []
+    for page in pages:
+        text = (source / page).with_suffix(".md").read_text(encoding="utf-8")
+        place = {id_: i for i, id_ in enumerate(CALL.findall(text))}
+        here = [entry for entry in found if entry["page"] == page and entry["png"]]
+        pictures += sorted(here, key=lambda entry: place[entry["id"]])
+    parts, index = [], []
+    for page, group in groupby(pictures, lambda entry: entry["page"]):
+        title, here = escape(app.env.titles[page[:-5]].astext()), list(group)
+        first = f"part-{here[0]['id'].partition('-')[0]}"
+        many = f"{len(here)} figure{'s' if len(here) > 1 else ''}"
+        index.append(f'<li><a href="#{first}">{title}</a>, {many}</li>')
+        parts.append(f'<section id="{first}"><h2>{title}</h2></section>')
+        parts += map(slide, here)
+    page = (source / "book" / "slides.template.html").read_text(encoding="utf-8")
+    said = {"INDEX": "\n".join(index), "SLIDES": "\n".join(parts), "VERSION": number(app)}
+    return re.sub(r"<!-- ([A-Z]+) -->", lambda match: said[match[1]], page)
+
+
+def slide(entry: dict[str, Any]) -> str:
+    """Return one figure, as large as the screen."""
+    answers = f", answers {escape(entry['answers'])}" if entry["answers"] else ""
+    return (
+        f'<section id="{entry["id"]}"><figure>'
+        f'<img src="../{entry["png"]}" alt="{escape(entry["alt"])}">'
+        f'<figcaption><p>{escape(entry["title"])}</p><p class="id">'
+        f'<a href="../{entry["page"]}#{entry["id"]}">{entry["id"]}</a>{answers}, '
+        f"version {entry['versions']['dp-auditkit']}</p></figcaption></figure></section>"
+    )
+
+
+def reading_order(app: Sphinx) -> list[str]:
+    """Return the pages as the table of contents has them; where there is none, by name."""
+    contents = Path(app.srcdir) / "_toc.yml"
+    if not contents.exists():
+        return sorted(app.env.found_docs)
+    return re.findall(r"^[ -]*(?:root|file): *(\S+)", contents.read_text(), flags=re.MULTILINE)
+
+
+def number(app: Sphinx) -> str:
+    """Return the version of the book, or nothing where it has none."""
+    return (
+        book_version.number(Path(app.srcdir))
+        if (Path(app.srcdir) / "CITATION.cff").exists()
+        else ""
+    )
 
 
 def publish(app: Sphinx, exception: Exception | None) -> None:
@@ -72,6 +155,8 @@ def publish(app: Sphinx, exception: Exception | None) -> None:
     rows = [{name: entry[name] for name in LISTED} for entry in entries(app)]
     text = json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
     (Path(app.outdir) / "figures.json").write_text(text, encoding="utf-8")
+    if (Path(app.srcdir) / "book" / "slides.template.html").exists():
+        (Path(app.outdir) / SLIDES).write_text(write_slides(app, entries(app)), encoding="utf-8")
 
 
 def always_read_the_list(app: Sphinx, env: Any, *_changes: Any) -> list[str]:

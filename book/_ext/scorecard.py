@@ -1,4 +1,4 @@
-"""Bring the claims to the site: the scorecard, and `claims.json`.
+"""Bring the claims to the site: the scorecard with its filters, and `claims.json`.
 
 The chapters write a record of each claim to `_build/claims` when they run, which is before Sphinx
 reads the first page. Which claims there are is said in `data/claims.csv`.
@@ -80,7 +80,8 @@ def write_page(app: Sphinx, docname: str, source: list[str]) -> None:
         return
     rows = claims(app)
     complain(app, rows)
-    totals = ["| |" + "".join(f" {one} |" for one in VERDICTS), "|---|" + "--:|" * len(VERDICTS)]
+    names = [*VERDICTS, "all"]
+    totals = ["| |" + "".join(f" {one} |" for one in names), "|---|" + "--:|" * len(names)]
     sections = []
     for paper, group in groupby(rows, lambda row: row["paper"]):
         cards = list(group)
@@ -95,7 +96,7 @@ def write_page(app: Sphinx, docname: str, source: list[str]) -> None:
 def counts(rows: list[dict[str, Any]]) -> str:
     """Return the numbers of one line of the totals."""
     found = Counter(map(verdict, rows))
-    return "".join(f"| {found[one]} " for one in VERDICTS) + "|"
+    return "".join(f"| {found[one]} " for one in VERDICTS) + f"| {len(rows)} |"
 
 
 def card(row: dict[str, Any]) -> str:
@@ -123,6 +124,14 @@ def shown(value: str | float) -> str:
     return f"{value:.4g}" if isinstance(value, float) else escape(str(value))
 
 
+def bring_the_filters(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Load the filters, which nothing depends on, where there is something to filter."""
+    if pagename == PAGE:
+        app.add_js_file("scorecard.js", loading_method="defer")
+
+
 def publish(app: Sphinx, exception: Exception | None) -> None:
     """Say the same to a program."""
     if exception is not None or app.builder.name != "html" or PAGE not in app.env.found_docs:
@@ -141,5 +150,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Connect the three steps."""
     app.connect("source-read", write_page)
     app.connect("env-get-outdated", always_read_the_page)
+    app.connect("html-page-context", bring_the_filters)
     app.connect("build-finished", publish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

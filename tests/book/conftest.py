@@ -1,11 +1,15 @@
 """The site and what a browser saw of it, or the reason why they are not there."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import book_site
 import pytest
+
+# the programs and extensions that make the site
+sys.path[:0] = [str(book_site.ROOT / "book"), str(book_site.ROOT / "book" / "_ext")]
 
 # set by `make site-test`, where a check that does not run is a check that fails
 REQUIRED = os.environ.get("AUDITKIT_SITE_TESTS") == "required"

@@ -179,6 +179,63 @@ async function search(context, origin, question) {
   }
 }
 
+/** What the filters of the scorecard leave, worked by keyboard alone; and the page without them. */
+async function filters(browser, context, url) {
+  const still = await browser.newContext({ ...MODES.light, javaScriptEnabled: false });
+  const plain = await still.newPage();
+  await plain.goto(url, { timeout: PATIENCE });
+  const count = (what) => plain.locator(what).count();
+  const found = {
+    "without a script": {
+      cards: await count(".auditkit-claim"),
+      hidden: await count(".auditkit-claim:not(:visible)"),
+      forms: await count("form.auditkit-filters"),
+    },
+  };
+  await still.close();
+
+  const tab = await context.newPage();
+  tab.setDefaultTimeout(PATIENCE);
+  const shown = () =>
+    tab.$$eval(".auditkit-claim:not([hidden])", (cards) => cards.map((card) => card.id));
+  await tab.goto(url);
+  found["at first"] = await tab.textContent(".auditkit-filters output");
+  await tab.focus(".auditkit-filters select");
+  await tab.keyboard.type("SUB");
+  const sections = await tab.$$eval("section:not([hidden]):has(> .auditkit-claim)", (all) =>
+    all.map((one) => one.querySelector(".auditkit-claim").id)
+  );
+  found.paper = { shown: await shown(), sections };
+  await tab.keyboard.press("Tab");
+  await tab.keyboard.press("Tab");
+  await tab.keyboard.type("from scratch");
+  found["paper and words"] = { shown: await shown() };
+  found.address = new URL(tab.url()).search;
+  await tab.reload();
+  found["from the address"] = await shown();
+  await tab.evaluate(() => (location.hash = "OBS-1"));
+  await tab.waitForFunction(() => !document.getElementById("OBS-1").hidden);
+  found["after a link to another"] = (await shown()).length;
+  await tab.close();
+  return found;
+}
+
+/** Where the keys lead on the slides, and how many pages they print. */
+async function slides(context, url) {
+  const tab = await context.newPage();
+  await tab.goto(url, { waitUntil: "load", timeout: PATIENCE });
+  const keys = ["ArrowRight", "ArrowDown", "PageDown", " ", "ArrowLeft", "End", "ArrowRight", "Home"];
+  const led = [];
+  for (const key of keys) {
+    await tab.keyboard.press(key);
+    led.push(new URL(tab.url()).hash.slice(1));
+  }
+  const order = await tab.$$eval("section", (sections) => sections.map(({ id }) => id));
+  const pdf = await tab.pdf({ preferCSSPageSize: true, timeout: PATIENCE });
+  await tab.close();
+  return { order, led, printed: pdf.toString("latin1").match(/\/Type \/Page\b/g).length };
+}
+
 const server = await serve();
 const origin = `http://127.0.0.1:${server.address().port}`;
 const browser = await chromium.launch({
@@ -194,7 +251,7 @@ const browser = await chromium.launch({
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1", // offline, whatever a page wants
   ],
 });
-const seen = { origin, pages: {}, search: null };
+const seen = { origin, pages: {}, search: null, filters: null, slides: null };
 try {
   for (const [mode, options] of Object.entries(MODES)) {
     const context = await browser.newContext(options);
@@ -205,7 +262,15 @@ try {
       }
     };
     await Promise.all(Array.from({ length: TABS }, worker));
-    if (mode === "light") seen.search = await search(context, origin, "substitute adjacency");
+    if (mode === "light") {
+      seen.search = await search(context, origin, "substitute adjacency");
+      const scorecard = "book/scorecard.html";
+      if (scorecard in seen.pages) {
+        seen.filters = await filters(browser, context, `${origin}/${scorecard}`);
+      }
+      const figures = "book/slides.html";
+      if (figures in seen.pages) seen.slides = await slides(context, `${origin}/${figures}`);
+    }
     await context.close();
   }
 } finally {

@@ -1,5 +1,6 @@
 """The build does not lie: stale pages and failing cells, tried on a book of one page."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -34,7 +35,8 @@ def tiny_book(tmp_path):
         (tmp_path / name).mkdir(parents=True)
     shutil.copytree(ROOT / "book" / "_ext", tmp_path / "book" / "_ext")
     shutil.copytree(ROOT / "book" / "_static", tmp_path / "book" / "_static")
-    shutil.copy(ROOT / "book" / "references.bib", tmp_path / "book")
+    for name in ("references.bib", "student.py"):
+        shutil.copy(ROOT / "book" / name, tmp_path / "book")
     shutil.copy(ROOT / "_config.yml", tmp_path)
     (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: chapters/page\n")
     (tmp_path / "requirements.lock").write_text("")
@@ -59,6 +61,21 @@ def test_a_change_in_the_package_changes_the_page(tiny_book):
     (tiny_book / "auditkit" / "answer.py").write_text("def answer():\n    return 42\n")
     assert build(tiny_book).returncode == 0
     assert "the answer is 42" in page(tiny_book)
+
+
+def test_a_build_notes_what_a_notebook_takes_with_one_thread_each(tiny_book):
+    shown = "print(os.environ['NUMBA_NUM_THREADS'], len(bytearray(b'x') * 300_000_000))"
+    (tiny_book / "chapters" / "page.md").write_text(
+        PAGE.replace("import sys\n", f"import os, sys\n{shown}\n")
+    )
+    done = build(tiny_book)
+    assert done.returncode == 0, done.stdout + done.stderr
+    run = json.loads((tiny_book / "_build" / "runs" / "page.json").read_text())
+    assert run["page"] == "chapters/page"
+    assert run["profile"] == "quick"
+    assert 0.1 < run["seconds"] < 300
+    assert 300 < run["megabytes"] < 1000
+    assert "1 300000000" in page(tiny_book)
 
 
 def test_a_failing_cell_fails_the_build_every_time(tiny_book):

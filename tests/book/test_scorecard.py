@@ -21,10 +21,10 @@ CLAIMS = list(csv.DictReader((ROOT / CSV).read_text(encoding="utf-8").splitlines
 CONF = """
 import sys
 sys.path.insert(0, "book/_ext")
-extensions = ["myst_parser", "citable_figures", "scorecard"]
+extensions = ["myst_parser", "sphinx_design", "citable_figures", "scorecard"]
 exclude_patterns = ["_build"]
 """
-INDEX = "# A book\n\n```{toctree}\nbook/scorecard\nbook/figures\nchapters/one\n```\n"
+INDEX = "# A book\n\n```{toctree}\nbook/scorecard\nbook/errata\nbook/figures\nchapters/one\n```\n"
 CHAPTER = '# One\n\n```python\ncitable(figure, "OBS-T1", rows)\n\nak.claim(\n    "OBS-1",\n)\n```\n'
 
 
@@ -34,12 +34,13 @@ def book(tmp_path):
     files = {
         "conf.py": CONF,
         "index.md": INDEX,
+        "book/errata.md": "# Errata\n",
         "book/figures.md": "# Figures\n",
         "book/scorecard.md": (ROOT / "book/scorecard.md").read_text(encoding="utf-8"),
         "chapters/one.md": CHAPTER,
         CSV: (ROOT / CSV).read_text(encoding="utf-8"),
     }
-    for extension in ("citable_figures.py", "scorecard.py"):
+    for extension in ("citable_figures.py", "scorecard.py", "book_version.py"):
         files[f"book/_ext/{extension}"] = (ROOT / "book/_ext" / extension).read_text()
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -109,7 +110,16 @@ def test_the_totals_add_up(book):
     *papers, everything = [row for row in numbers if row]
     assert len(papers) == 5
     assert [sum(column) for column in zip(*papers, strict=True)] == everything
-    assert everything == [1, 0, 0, len(CLAIMS) - 1]
+    assert everything == [1, 0, 0, len(CLAIMS) - 1, len(CLAIMS)]
+
+
+def test_the_filters_come_with_the_scorecard_alone(book):
+    build(book)
+    html = book / "_build/html"
+    with_filters = [
+        page.name for page in html.rglob("*.html") if "scorecard.js" in page.read_text()
+    ]
+    assert with_filters == ["scorecard.html"]
 
 
 def test_a_program_gets_the_records_alone(book):
@@ -166,6 +176,20 @@ def test_a_claim_is_a_sentence_and_says_where_it_stands(row):
 
 
 # --- the built site ------------------------------------------------------------------------------
+
+
+@pytest.mark.site
+@pytest.mark.xdist_group("site")
+def test_the_filters_work_by_keyboard_and_are_not_missed_without_a_script(seen):
+    found = seen["filters"]
+    assert found["without a script"] == {"cards": len(CLAIMS), "hidden": 0, "forms": 0}
+    assert found["at first"] == f"{len(CLAIMS)} of {len(CLAIMS)} claims"
+    mine = [row["id"] for row in CLAIMS if row["id"].startswith("SUB-")]
+    assert found["paper"] == {"shown": mine, "sections": ["SUB-1"]}
+    assert found["paper and words"]["shown"] == ["SUB-5"]
+    assert found["address"] == "?paper=SUB&words=from+scratch"
+    assert found["from the address"] == ["SUB-5"]
+    assert found["after a link to another"] == len(CLAIMS)
 
 
 @pytest.mark.site

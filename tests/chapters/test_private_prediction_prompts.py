@@ -87,7 +87,7 @@ def test_who_copies_is_as_telling_as_a_vote_that_is_moved_for_sure():
 
 @pytest.mark.usefixtures("votes")
 def test_a_poison_that_changes_no_vote_leaks_nothing():
-    rows = prompt_audits.natural_cell(FILM, np.random.default_rng(0))
+    rows = prompt_audits.natural_cell(FILM, 1, np.random.default_rng(0))
     null, same, nothing = rows
     assert [row["poison"] for row in rows] == [None, "all same", "mapping"]
     assert nothing["exact"] == pytest.approx(nothing["floor"], abs=1e-9)

@@ -132,7 +132,7 @@ def test_audits_of_one_law_against_itself_find_nothing_and_of_two_nearly_all():
     for rows in composing.audits(Releases(p, p), rng).values():
         assert rows.max() < 1e-5
     pair = Releases(p, q)
-    exact = pair.divergences(composing.ORDERS)
+    exact = pair.directions(composing.ORDERS)
     found = composing.audits(pair, rng)
     assert (found["corner"] <= exact).all()
     assert (found["corner"] >= 0.75 * exact).all()
@@ -145,7 +145,7 @@ def test_bounds_that_hold_jointly_add_up_to_less_than_the_truth_as_often_as_they
     null = np.tile([[0.5, 0.3, 0.2]], (5, 1))
     other = np.tile([[0.5004, 0.2998, 0.1998]], (5, 1))
     pair = Releases(np.concatenate([null, null]), np.concatenate([null, other]))
-    truth = pair.divergences(composing.ORDERS)
+    truth = pair.directions(composing.ORDERS)
     failures = 0
     for _ in range(60):
         found = composing.audits(pair, rng, confidence=1.0 - 0.05 / 10)
@@ -153,11 +153,29 @@ def test_bounds_that_hold_jointly_add_up_to_less_than_the_truth_as_often_as_they
     assert failures <= 6
 
 
+def test_each_direction_of_a_session_adds_up_by_itself():
+    """Of two queries one leaks more this way, the other that way."""
+    rare, rarer = [0.9, 0.1], [0.99, 0.01]
+    pair = Releases(np.array([rare, rarer]), np.array([rarer, rare]))
+    both = np.array(
+        [
+            [np.log(np.sum(np.power(p, 2.0) / q)) for p, q in ((rare, rarer), (rarer, rare))],
+            [np.log(np.sum(np.power(p, 2.0) / q)) for p, q in ((rarer, rare), (rare, rarer))],
+        ]
+    )
+    np.testing.assert_allclose(pair.directions([2.0])[..., 0], both)
+    session = composing.total({"exact": pair.directions(composing.ORDERS)})["exact"]
+    joint = [np.multiply.outer(*law).ravel() for law in (pair.without, pair.with_point)]
+    truth = Releases(joint[0][None], joint[1][None]).divergences(composing.ORDERS)[0]
+    assert session == pytest.approx(composing.epsilon(truth))
+    assert session < composing.epsilon(pair.divergences(composing.ORDERS).sum(axis=0)) - 0.05
+
+
 def test_a_worst_neighbour_leaks_less_than_theory_allows():
     limits = composing.theory(np.array([[20.0, 18.0, 2.0], [40.0, 0.0, 0.0]]), 5.0)
     assert (limits["flip"] <= limits["dependent"] + 1e-12).all()
     assert (limits["dependent"] <= limits["independent"] + 1e-12).all()
-    assert limits["flip"][1, 4] < 0.01 * limits["flip"][0, 4]
+    assert limits["flip"][0, 1, 4] < 0.01 * limits["flip"][0, 0, 4]
     assert len(composing.neighbours(np.array([2.0, 0.0, 0.0]))) == 2
 
 
@@ -213,7 +231,10 @@ def test_the_audit_of_a_session_is_below_its_exact_law_as_often_as_it_says():
 
 @pytest.mark.usefixtures("small")
 def test_a_session_with_real_teachers_is_audited_as_a_whole():
-    row = joint.session_cell("small", 3, 4000, np.random.default_rng(0))
-    assert row["largest"] <= row["total"]
-    assert row["audit"] <= row["total"]
-    assert row["null"] == 0.0
+    poisoned, null = joint.session_cell("small", 3, 4000, np.random.default_rng(0))
+    assert poisoned["poison"] is not None
+    assert null["poison"] is None
+    for row in (poisoned, null):
+        assert row["largest"] <= row["total"]
+        assert row["audit"] <= row["total"]
+    assert null["audit"] == 0.0

@@ -39,11 +39,11 @@ def floor() -> float:
 def audits(
     pair: Releases, rng: np.random.Generator, *, confidence: float = CONFIDENCE
 ) -> dict[str, np.ndarray]:
-    """Return what audits of `DRAWS` released labels a world find, (queries, orders) each.
+    """Return what audits of `DRAWS` released labels a world find, (2, queries, orders) each.
 
     Counts are drawn from the exact laws, which is what drawing histograms and noise would give. The
     cut is fixed by the laws: of the sets of largest ratios the one that is told apart best. Both
-    directions are looked at, by the same intervals.
+    directions are looked at, by the same intervals, which hold for both.
     """
     found: dict[str, list[np.ndarray]] = {"appendix_b": [], "corner": []}
     bounds = {
@@ -54,9 +54,8 @@ def audits(
         counts = [rng.multinomial(DRAWS, law) for law in (p, q)]
         cut = telling_cut(p, q)
         for name, bound in bounds.items():
-            both = [bound(*pair, cut=cut).epsilon for pair in (counts, counts[::-1])]
-            found[name].append(np.maximum(*both))
-    return {name: np.array(rows) for name, rows in found.items()}
+            found[name].append([bound(*pair, cut=cut).epsilon for pair in (counts, counts[::-1])])
+    return {name: np.swapaxes(rows, 0, 1) for name, rows in found.items()}
 
 
 def telling_cut(p: np.ndarray, q: np.ndarray) -> tuple[int, ...]:
@@ -68,7 +67,7 @@ def telling_cut(p: np.ndarray, q: np.ndarray) -> tuple[int, ...]:
 
 
 def theory(histograms: np.ndarray, sigma: float) -> dict[str, np.ndarray]:
-    """Return what theory and the exact law allow at histograms, (queries, orders) each.
+    """Return what theory and the exact law allow at histograms, (1, queries, orders) each.
 
     ``dependent`` is the larger of the analysis at a histogram and at its neighbours; ``flip`` the
     largest exact divergence from any neighbour with one vote moved: the most that any adversary
@@ -82,9 +81,9 @@ def theory(histograms: np.ndarray, sigma: float) -> dict[str, np.ndarray]:
         here = np.broadcast_to(laws[0], laws[1:].shape)
         flip.append(Releases(here, laws[1:]).divergences(ORDERS).max(axis=0))
     return {
-        "independent": np.tile(data_independent_renyi(sigma, ORDERS), (len(flip), 1)),
-        "dependent": np.array(dependent),
-        "flip": np.array(flip),
+        "independent": np.tile(data_independent_renyi(sigma, ORDERS), (1, len(flip), 1)),
+        "dependent": np.array([dependent]),
+        "flip": np.array([flip]),
     }
 
 
@@ -117,7 +116,7 @@ def summary(divergences: dict[str, np.ndarray], repeats: int, **others: np.ndarr
     given as it is.
     """
     found = others | {
-        name: np.array([epsilon(repeats * row) for row in rows])
+        name: np.array([epsilon(repeats * row) for row in rows.max(axis=0)])
         for name, rows in divergences.items()
     }
     worst = int(found["exact"].argmax())
@@ -128,5 +127,5 @@ def summary(divergences: dict[str, np.ndarray], repeats: int, **others: np.ndarr
 
 
 def total(divergences: dict[str, np.ndarray]) -> dict[str, float]:
-    """Return ε where each query is asked once."""
-    return {name: epsilon(rows.sum(axis=0)) for name, rows in divergences.items()}
+    """Return ε where each query is asked once: each direction adds up by itself."""
+    return {name: epsilon(rows.sum(axis=1).max(axis=0)) for name, rows in divergences.items()}

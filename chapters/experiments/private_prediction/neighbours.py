@@ -104,7 +104,7 @@ def cell(
         ("poisoned", runner_up(votes.others)),
     ):
         pair = releases(labels, np.full(queries, RATE))
-        found = {"exact": pair.divergences(ORDERS), **audits(pair, rng)}
+        found = {"exact": pair.directions(ORDERS), **audits(pair, rng)}
         rows += [
             {"adversary": adversary, "queries_are": "adversarial", **row, "reach": 1.0}
             for row in summary(found, queries)
@@ -112,7 +112,7 @@ def cell(
     for adversary, (ranks, reach) in central(given, near, neighbours).items():
         chance = neighbour_probability(ranks, neighbours, RATE)
         pairs = [releases(np.full(queries, label), chance) for label in range(classes)]
-        pair = max(pairs, key=lambda pair: total({"exact": pair.divergences(ORDERS)})["exact"])
+        pair = max(pairs, key=lambda pair: total({"exact": pair.directions(ORDERS)})["exact"])
         rows.append(
             {
                 "adversary": adversary,
@@ -139,7 +139,7 @@ def everything(pair: Releases, rng: np.random.Generator) -> dict[str, float]:
     jointly = audits(pair, rng, confidence=1.0 - (1.0 - CONFIDENCE) / len(pair.without))
     return total(
         {
-            "exact": pair.divergences(ORDERS),
+            "exact": pair.directions(ORDERS),
             **audits(pair, rng),
             **{f"{name}_jointly": rows for name, rows in jointly.items()},
         }

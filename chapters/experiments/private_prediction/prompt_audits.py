@@ -53,7 +53,7 @@ def adversarial_cell(task: str, rng: np.random.Generator) -> list[dict]:
         for teacher, after in (("first", copied), ("chosen", copied), ("flip", shown)):
             before = votes[0] if teacher == "first" else most_telling(histograms, after)
             pair = moved(histograms, before, after)
-            found = {**limits, "exact": pair.divergences(ORDERS), **audits(pair, rng)}
+            found = {**limits, "exact": pair.directions(ORDERS), **audits(pair, rng)}
             about = {
                 "adversary": adversary,
                 "teacher": teacher,
@@ -64,33 +64,33 @@ def adversarial_cell(task: str, rng: np.random.Generator) -> list[dict]:
     return rows
 
 
-def natural_cell(task: str, rng: np.random.Generator) -> list[dict]:
+def natural_cell(task: str, honest: int, rng: np.random.Generator) -> list[dict]:
     """Ask each query once; a row for each poisoned prompt, put in the place of the first teacher.
 
     ``flips`` is how many votes differ from those of the teacher that it replaces, on average over
-    all teachers; `exact_all` is ε on average over all of them. The row of poison None is another
-    honest teacher in that place: the null of a poison. Joint columns hold for all queries together.
+    all teachers; `exact_all` is ε on average over all of them. In rows of poison None some honest
+    teacher is in that place: the null. Joint columns hold for all queries together.
     """
     votes, labels = stored_votes(task, TEACHER), stored_votes(task, LABELS)[0]
     histograms = stored_histograms(task)
     classes = histograms.shape[1]
     limits = total(theory(histograms, SIGMA))
-    prompts = [
+    replacing = [(None, None, votes[teacher]) for teacher in range(1, 1 + honest)] + [
         (row["poison"], row["label"], read(row["votes"])) for row in stored(poisons_id(task)).rows
     ]
     rows = []
-    for poison, label, after in [(None, None, votes[1]), *prompts]:
+    for poison, label, after in replacing:
         pair = prompt_releases(votes, after, 0, classes=classes, sigma=SIGMA)
         jointly = audits(pair, rng, confidence=1.0 - (1.0 - CONFIDENCE) / len(after))
         found = total(
             {
-                "exact": pair.divergences(ORDERS),
+                "exact": pair.directions(ORDERS),
                 **audits(pair, rng),
                 **{f"{name}_jointly": values for name, values in jointly.items()},
             }
         )
         everyone = [
-            total({"exact": moved(histograms, before, after).divergences(ORDERS)})["exact"]
+            total({"exact": moved(histograms, before, after).directions(ORDERS)})["exact"]
             for before in votes
         ]
         rows.append(
@@ -124,17 +124,20 @@ def most_telling(histograms: np.ndarray, after: np.ndarray) -> np.ndarray:
 
 ADVERSARIAL, NATURAL = "pred-prompt-adversarial", "pred-prompt-natural"
 GRID = {
-    "paper": {"task": list(TASKS)},
-    "quick": {"task": ["film"]},
+    "paper": {
+        ADVERSARIAL: {"task": list(TASKS)},
+        NATURAL: {"task": list(TASKS), "honest": [40]},
+    },
+    "quick": {ADVERSARIAL: {"task": ["film"]}, NATURAL: {"task": ["film"], "honest": [1]}},
 }
 
 
 def run(n_jobs: int | None = None) -> list[Results]:
     """Run both grids of the profile, from stored votes in either."""
-    grid = GRID[profile()]
+    grids, options = GRID[profile()], {"tolerance": 1e-6, "n_jobs": n_jobs}
     return [
-        experiment(ADVERSARIAL, adversarial_cell, grid, tolerance=1e-6, n_jobs=n_jobs),
-        experiment(NATURAL, natural_cell, grid, tolerance=1e-6, n_jobs=n_jobs),
+        experiment(ADVERSARIAL, adversarial_cell, grids[ADVERSARIAL], **options),
+        experiment(NATURAL, natural_cell, grids[NATURAL], **options),
     ]
 
 

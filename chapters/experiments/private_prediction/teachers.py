@@ -200,7 +200,7 @@ def adversarial_cell(data: str, first: int, queries: int, rng: np.random.Generat
             for system, which in teachers.items()
         }
         for system, world in worlds.items():
-            found = {**limits, "exact": world.pair.divergences(ORDERS), **audits(world.pair, rng)}
+            found = {**limits, "exact": world.pair.directions(ORDERS), **audits(world.pair, rng)}
             order_2 = {}
             if system == "PATE":
                 # half a vote more for each class: one that was never seen would have no end
@@ -328,7 +328,7 @@ def natural_cell(data: str, poisons: int, rng: np.random.Generator) -> list[dict
             seen = poisoned_votes(data, system, poison, runner_up(shares), rng)
             after = vote_shares(seen, CLASSES)
             pair = Releases(*(np.einsum("qc,qco->qo", law, table) for law in (laws[system], after)))
-            found = {"exact": pair.divergences(ORDERS), **audits(pair, rng)}
+            found = {"exact": pair.directions(ORDERS), **audits(pair, rng)}
             moved = 0.5 * np.abs(after - laws[system]).sum()
             rows.append(
                 {

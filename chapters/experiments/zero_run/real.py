@@ -161,7 +161,8 @@ def of_tables(kind: str, split: str, rng: np.random.Generator) -> tuple[Pool, Ga
     features, labels, years = TABLES[kind]()
     first, last = np.unique(years)[[0, -1]]
     early = rng.permutation(np.flatnonzero(years == first))
-    late = early[2 * EXAMPLES :] if split == IID else rng.permutation(np.flatnonzero(years == last))
+    kept = min(2 * EXAMPLES, len(early) // 2)  # for members, of whom there are about 15,000
+    late = early[kept:] if split == IID else rng.permutation(np.flatnonzero(years == last))
     groups, used_early, used_late = [], 0, 0
     for _ in range(3):
         own = rng.random(EXAMPLES) < 0.5
