@@ -6,7 +6,7 @@
 A solution becomes an empty cell. MyST's directives and roles become plain Markdown, so that any
 notebook program shows them. The zip also has the experiments that the chapters import, and a
 README. The package, the data and the stored results come from the clone that the README has
-installed: they are 40 MB, and one clone serves all notebooks.
+installed: they are 80 MB, and one clone serves all notebooks.
 """
 
 import argparse
@@ -36,17 +36,27 @@ WORDS = "*Your answer*"
 README = f"""\
 # Notebooks for students
 
-1. Once: `git clone --depth 1 {REPOSITORY} book`
-   and `python3.11 -m pip install -e "book[chapters]" jupyterlab`.
-2. Start `jupyter lab` in this folder, which holds `experiments`, and open `foundations.ipynb`.
-3. Fill the empty cell below each exercise. The rest runs as it is; the book has the solutions.
+1. Once, with Python 3.11 or later: `git clone --depth 1 {REPOSITORY} book`,
+   `python3 -m venv .venv` and `source .venv/bin/activate`
+   (Windows: `py -3.11 -m venv .venv` and `.venv\\Scripts\\activate`).
+2. For `foundations.ipynb`: `pip install -e book matplotlib jupyterlab`. For all notebooks:
+   `pip install -e "book[chapters]" jupyterlab`; on Linux put
+   `PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu` before it. PyTorch has no such build
+   for Macs with Intel processors: use Colab there.
+3. Start `jupyter lab` in this folder, which holds `experiments`, and open `foundations.ipynb`.
+4. Fill the empty cell below each exercise. The rest runs as it is; the book has the solutions.
 """
 
 INSTALL = f"""\
-# Only where auditkit is not installed yet, such as on Colab: remove the hashes and run this once.
-# !git clone --quiet --depth 1 {REPOSITORY} book
-# %pip install --quiet -e "book[chapters]"
-# %cd book/chapters"""
+# Installs auditkit where it is not there yet, such as on Colab.
+import importlib.util
+import sys
+
+if importlib.util.find_spec("auditkit") is None:
+    !git clone --quiet --depth 1 {REPOSITORY} book
+    %pip install --quiet -e "book[chapters]"
+    %cd book/chapters
+    sys.path.insert(0, "..")  # a running kernel does not see what was installed in place"""
 
 SOLUTION = re.compile(r"^(`{3,})\{solution\} (?P<label>\S+)\n.*?^\1$", re.MULTILINE | re.DOTALL)
 STARTS = re.compile(r"^`{3,}\{solution-start\} (\S+)\n.*?^`{3,}$", re.MULTILINE | re.DOTALL)
@@ -151,6 +161,12 @@ def notebook_of(path: Path, names: set[str]) -> NotebookNode:
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = plain(cell.source, names)
+    for number, exercise in enumerate(exercises(path.read_text(encoding="utf-8")), 1):
+        name = f"`{exercise.label}`"
+        for cell in notebook.cells:
+            cell.source = cell.source.replace(
+                f"**Exercise** {name}", f"**Exercise {number}** {name}"
+            )
     first = next(i for i, cell in enumerate(notebook.cells) if cell.cell_type == "code")
     notebook.cells.insert(first, new_code_cell(INSTALL))
     for number, cell in enumerate(notebook.cells):

@@ -74,9 +74,10 @@ class OneRunGame:
         """Refuse membership that fair coins cannot have drawn."""
         examples, members = len(scores), int(scores.members.sum())
         if abs(2 * members - examples) > 6.0 * np.sqrt(examples):  # chance below 2e-9
+            way = "; where no coin decided, see `zero_run`" if self.truth == "members" else ""
             raise ValueError(
                 f"{self.truth} must come from independent fair coins in a one-run game, got "
-                f"{members} members among {examples} examples"
+                f"{members} members among {examples} examples{way}"
             )
 
     def divide(self, scores: Scores, split: Split) -> tuple[Scores, Scores]:

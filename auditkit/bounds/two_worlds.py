@@ -15,7 +15,10 @@ from auditkit.bounds.result import Bound
 from auditkit.bounds.tradeoff import GaussianDP
 from auditkit.evidence import ErrorCounts
 
-INDEPENDENT = "The runs are independent of one another."
+INDEPENDENT = (
+    "What is counted are whole runs of the mechanism and not examples of one run: each on one of "
+    "the same two datasets, independent of the others."
+)
 FIXED = "The test was fixed before it met the runs that it is counted on."
 GAUSSIAN = (
     "The trade-off curve of the mechanism between the two worlds is that of Gaussian differential "

@@ -126,6 +126,7 @@ def zero_run(
         A lower bound if its assumptions hold, and with ``correction="none"`` an estimate unless
         every propensity is 1/2. `details` hold the counts, the correct guesses `kept` after
         thinning, the `rule` that was best, the largest shift and, for the Gaussian family, `mu`.
+        With fitted propensities the result is an estimate, whatever `claim` says.
 
     Notes
     -----

@@ -5,6 +5,7 @@ not computed anew.
 """
 
 import argparse
+import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -24,8 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 if all is well, 1 if something failed or was refused, 130 if interrupted. What cannot be
-        understood ends the program with 2.
+        0 if all is well, 1 if something failed or was refused, 130 if interrupted, 141 if whoever
+        reads the output has stopped reading. What cannot be understood ends the program with 2.
 
     References
     ----------
@@ -41,7 +42,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(given)
     options.command = shlex.join(["auditkit", *given])
     try:
-        return int(options.run(options))
+        code = int(options.run(options))
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # what is left unsaid would be tried again at the end, and fail again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except (OSError, ValueError, ImportError) as error:
         warn(str(error))
     except KeyboardInterrupt:

@@ -9,7 +9,7 @@ from typing import Any
 
 from auditkit.cli import terminal
 from auditkit.cli.methods import METHODS
-from auditkit.cli.score_files import NAMES
+from auditkit.cli.score_files import ROLES
 from auditkit.thresholds import Bonferroni, Fixed, MultiSplit, Split, Sweep, Threshold
 
 THRESHOLDS = (
@@ -20,7 +20,11 @@ EPILOG = """\
 Columns are known by their names, in any case: score (higher means member), member (0/1, true/false,
 in/out, no/yes, test/train), and as they apply id, propensity, baseline_score, chosen (0 where the
 training label was shown), placebo, and features of the example in columns that begin with
-"feature". Other names: --column score=NAME, or score=-NAME for a loss.
+"feature". Other names: --column score=NAME, or score=-NAME for a loss; feature=NAME may repeat.
+
+--method auto goes by the columns: observational-label where there is chosen, panoramia where there
+is baseline_score, zero-run where there is propensity, or features and --membership observed, and
+else one-run.
 
 Exit codes: 0 done, 1 refused, 2 not understood.
 """
@@ -38,7 +42,11 @@ def add_to(rooms: Any) -> None:
     command.add_argument("file", type=existing, metavar="FILE", help="CSV, Parquet or NPZ")
     add_settings(command, methods=("auto", *METHODS))
     command.add_argument(
-        "--threshold", type=threshold, metavar="RULE", help=f"how guesses are chosen: {THRESHOLDS}"
+        "--threshold",
+        type=threshold,
+        metavar="RULE",
+        help=f"how guesses are chosen: {THRESHOLDS}; by default split:0.5, or "
+        "guesses:0.01 for observational-label",
     )
     command.add_argument("--seed", type=whole, default=0, help="of splits and thinning; 0")
     command.add_argument(
@@ -51,7 +59,7 @@ def add_to(rooms: Any) -> None:
         action="append",
         default=[],
         metavar="ROLE=NAME",
-        help=f"a column under another name; roles: {', '.join(NAMES)}",
+        help=f"a column under another name; roles: {', '.join(ROLES)}; a feature may repeat",
     )
     theory = command.add_argument_group("DP-SGD's upper bound, to set beside the lower one")
     theory.add_argument("--noise-multiplier", type=positive, metavar="SIGMA")

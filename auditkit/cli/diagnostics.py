@@ -9,7 +9,7 @@ from scipy.special import erfc
 from scipy.stats import rankdata
 
 from auditkit.bounds.propensity import PropensityTest, reject_propensity
-from auditkit.cli.score_files import Floats
+from auditkit.cli.score_files import Floats, listed
 from auditkit.cli.verdict import Question
 
 MOST_FITTED = 50_000  # rows that the shift test looks at
@@ -148,11 +148,16 @@ def _repeats(question: Question) -> list[Finding]:
 
 def _order(question: Question) -> Finding:
     value = area(question.table.score, question.truth)
-    low = value < 0.45
+    low, perfect = value < 0.45, value > 0.999
     says = "the chance that a member's score is above a non-member's; one half is no attack"
     if low:
         says += "; below it the score may be a loss: then say --column score=-NAME"
-    return Finding("auc", "area under the ROC curve", value, says, alarming=low)
+    if perfect:
+        says += (
+            "; the score tells the two kinds apart almost without an error: make sure that it was "
+            "not made from what it is to guess"
+        )
+    return Finding("auc", "area under the ROC curve", value, says, alarming=low or perfect)
 
 
 def _shift(question: Question, test: PropensityTest | None) -> Finding:
@@ -160,7 +165,12 @@ def _shift(question: Question, test: PropensityTest | None) -> Finding:
     if test is None:
         why = "this method does not ask for it"
         if question.method in ("one-run", "one-run-fdp", "zero-run"):
-            why = "there are no feature columns to look for it: it goes unseen"
+            why = "no column name begins with “feature”, so it goes unseen"
+            if question.table.unused:
+                why += f"; not used: {listed(question.table.unused)}; a feature under another name "
+                why += "is named by --column feature=NAME"
+            if question.table.features is not None:
+                why = "the half to fit on holds one kind only"
         return Finding("shift_p_value", what, None, why)
     than = "the propensities allow" if question.propensity is not None else "a fair coin allows"
     found = f"{test.correct} of {test.guesses} guesses from the features alone were right, "

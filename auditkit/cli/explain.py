@@ -133,4 +133,6 @@ def _rests(bound: Mapping[str, Any]) -> list[str]:
             f"{printable(details['correct'])} of {printable(details['guesses'])} guesses were "
             f"right, among {printable(details.get('examples', 'some'))} examples."
         )
+        if "kept" in details:  # of a zero run
+            found.append(f"After the correction {printable(details['kept'])} of them are counted.")
     return found or ["Nothing was written down with it. Ask for its assumptions."]

@@ -212,7 +212,7 @@ def _zero_run_curve(question: Question) -> tuple[Floats, Floats, Floats]:
     for guesses in guesses_on(scores, propensity, rules):
         alone = zero_run(guesses, members, propensity, rng=question.request.seed, **common)
         number = int(np.count_nonzero(guesses))
-        most = one_run_fdp(number, number, guesses.size, **common)
+        most = zero_run(guesses, guesses > 0, propensity, rng=question.request.seed, **common)
         rows.append((number, float(alone.epsilon), float(most.epsilon)))
     table = np.unique(np.array(rows, dtype=np.float64), axis=0)
     return table[:, 0], table[:, 1], table[:, 2]

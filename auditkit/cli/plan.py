@@ -50,6 +50,8 @@ def _run(options: argparse.Namespace) -> int:
         options.usage(
             f"--true-epsilon must be above the target of {target:g}, which a bound at most reaches"
         )
+    if options.shift and options.method != "zero-run":
+        options.usage(f"--shift is for --method zero-run, got --method {options.method}")
     rule = options.threshold or _usual(options.method)
     whole = 1_000_000
     size, part = counted(rule, whole)
@@ -68,6 +70,12 @@ def _run(options: argparse.Namespace) -> int:
     )
     unit = "runs" if options.method == "two-worlds" else "examples"
     what = "runs, in both worlds together," if unit == "runs" else "examples"
+    kept = f"{100 * power.kept_share(setting):.2g}%"
+    if not power.can_show(setting):
+        raise ValueError(
+            f"At a shift of {options.shift:g} no number of examples shows ε = {target:g}, not even "
+            f"without an error: thinning keeps {kept} of the right guesses."
+        )
     least = power.least_without_error(setting)
     if least is None:
         raise ValueError(
@@ -75,9 +83,10 @@ def _run(options: argparse.Namespace) -> int:
             f"{power.MOST:,} {what} or fewer, not even without an error"
         )
     all_in = whole / size  # the rest goes to choosing the threshold
+    thinned = f", where thinning keeps {kept} of its guesses" if options.shift else ""
     terminal.say(
         f"An attack without an error takes {_rounded(least * all_in)} {what} to show "
-        f"ε = {target:g}."
+        f"ε = {target:g}{thinned}."
     )
     terminal.say(f"A real attack on a Gaussian mechanism, in {100 * options.power:g}% of audits:")
     rows = [("true ε", unit, "of them counted", "guesses on", "power")]

@@ -82,10 +82,16 @@ def least_without_error(setting: Setting) -> int | None:
 
     Where every number up to the largest sensible one falls short, there is none.
     """
+    if not can_show(setting):
+        return None
 
     def enough(examples: int) -> bool:
         best = flawless(
-            setting.method, examples, delta=setting.delta, confidence=setting.confidence
+            setting.method,
+            examples,
+            delta=setting.delta,
+            confidence=setting.confidence,
+            kept=kept_share(setting),
         )
         return best >= setting.target
 
@@ -140,9 +146,21 @@ def accuracy(share: float, mu: float) -> float:
     return float(ndtr(mu / 2.0 - z)) / share
 
 
+def kept_share(setting: Setting) -> float:
+    """Return the share of right guesses that the thinning of a zero run leaves."""
+    return float(np.exp(-setting.shift)) if setting.method == "zero-run" else 1.0
+
+
+def can_show(setting: Setting) -> bool:
+    """Say whether an attack without an error could show the target with any number of examples.
+
+    Thinning may leave fewer right guesses than the target's own mechanism allows.
+    """
+    return setting.method != "zero-run" or _possible(setting, 1.0, np.inf)
+
+
 def _right(setting: Setting, share: float, mu: float) -> float:
-    chance = accuracy(share, mu)
-    return chance * float(np.exp(-setting.shift)) if setting.method == "zero-run" else chance
+    return accuracy(share, mu) * kept_share(setting)
 
 
 def _possible(setting: Setting, share: float, mu: float) -> bool:

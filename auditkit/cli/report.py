@@ -180,13 +180,12 @@ def _repeat(audit: Audit) -> str:
     table, request = audit.question.table, audit.question.request
     # in quotation marks, so that a cell copied into a spreadsheet is text and no formula
     columns = ", ".join(f"{role}: “{printable(name)}”" for role, name in table.used.items())
-    others = [name for name in table.headers if name not in table.used.values()]
     rows = [
         ("command", f"“{printable(audit.command)}”"),
         ("file", f"“{printable(table.name)}”"),
         ("SHA-256", table.sha256),
         ("columns used", columns),
-        ("other columns", _some(others)),
+        ("other columns", _some(table.unused)),
         ("threshold rule", audit.question.rule),
         ("seed", str(request.seed)),
         ("auditkit", version("dp-auditkit")),

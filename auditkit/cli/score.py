@@ -67,7 +67,11 @@ def _run(options: argparse.Namespace) -> int:
     for note in notes:
         terminal.warn(f"note: {note}")
     rows = len(columns["score"])
-    terminal.say(f"{rows} rows in {options.output}. Next: auditkit audit {options.output}")
+    said = "" if options.attack == "label-inference" else ", if a coin decided; else observed"
+    terminal.say(
+        f"{rows} rows in {options.output}. Next: auditkit audit {options.output} "
+        f"--membership randomised{said}"
+    )
     return 0
 
 

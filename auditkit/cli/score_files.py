@@ -31,6 +31,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "chosen": ("chosen", "chosen_label", "chosen_label_bit", "chosen_bit"),
     "placebo": ("placebo", "placebo_flag", "is_placebo"),
 }
+ROLES = (*NAMES, "feature")
 FEATURE = ("feature", "propensity_feature")
 LARGEST = 1e150  # squares of larger numbers overflow
 NUMBERS = ("score", "propensity", "baseline")
@@ -86,6 +87,12 @@ class ScoreTable:
     def __len__(self) -> int:
         return self.score.size
 
+    @property
+    def unused(self) -> list[str]:
+        """The columns that serve as nothing."""
+        used = {*self.used.values(), self.used["score"].removeprefix("-")}
+        return [name for name in self.headers if name not in used]
+
 
 def read_scores(path: Path, columns: Sequence[str] = ()) -> ScoreTable:
     """Read a file; `columns` are wishes such as ``score=-loss`` or ``member=is_train``."""
@@ -112,17 +119,16 @@ class _Roles:
     turned: bool
 
     @classmethod
-    def of(cls, headers: Sequence[str], wishes: Mapping[str, str]) -> "_Roles":
+    def of(cls, headers: Sequence[str], wishes: Mapping[str, list[str]]) -> "_Roles":
         plain = [_plain(header) for header in headers]
         places: dict[str, int] = {}
         turned = False
         for role, names in NAMES.items():
-            wish = wishes.get(role)
             found = [place for place, name in enumerate(plain) if name in names]
-            if wish is not None:
-                found = [place for place, header in enumerate(headers) if header.strip() == wish]
+            for wish in wishes.get(role, []):
+                found = _called(headers, wish)
                 if not found and role == "score" and wish.startswith("-"):
-                    found = [p for p, header in enumerate(headers) if header.strip() == wish[1:]]
+                    found = _called(headers, wish[1:])
                     turned = bool(found)
                 if not found:
                     raise ValueError(f"no column is called {quoted(wish)}; {_found(headers)}")
@@ -136,12 +142,17 @@ class _Roles:
                 f"no column is called score; {_found(headers)}; say --column score=NAME, or "
                 "score=-NAME where a low value means member, as with a loss"
             )
-        features = tuple(
+        features = {
             place
             for place, name in enumerate(plain)
             if name.startswith(FEATURE) and place not in places.values()
-        )
-        return cls(tuple(headers), places, features, turned)
+        }
+        for wish in wishes.get("feature", []):
+            found = _called(headers, wish)
+            if not found:
+                raise ValueError(f"no column is called {quoted(wish)}; {_found(headers)}")
+            features.update(found)
+        return cls(tuple(headers), places, tuple(sorted(features)), turned)
 
     def used(self) -> dict[str, str]:
         """Return the names of the columns by what they serve as."""
@@ -192,23 +203,32 @@ class _Columns:
         )
 
 
-def _wishes(columns: Sequence[str]) -> dict[str, str]:
-    wishes = {}
+def _wishes(columns: Sequence[str]) -> dict[str, list[str]]:
+    wishes: dict[str, list[str]] = {}
     for column in columns:
         role, equals, name = column.partition("=")
-        if role not in NAMES or not equals or not name:
+        if role not in ROLES or not equals or not name:
             raise ValueError(
-                f"--column must be as in score=-loss, for one of {', '.join(NAMES)}, got "
+                f"--column must be as in score=-loss, for one of {', '.join(ROLES)}, got "
                 f"{quoted(column)}"
             )
-        wishes[role] = name
+        if role in wishes and role != "feature":
+            raise ValueError(
+                f"--column {role} must be given once, got {quoted(wishes[role][0])} and "
+                f"{quoted(name)}; a feature alone may repeat"
+            )
+        wishes.setdefault(role, []).append(name)
     return wishes
+
+
+def _called(headers: Sequence[str], name: str) -> list[int]:
+    return [place for place, header in enumerate(headers) if header.strip() == name]
 
 
 # CSV
 
 
-def _from_csv(path: Path, wishes: Mapping[str, str]) -> _Columns:
+def _from_csv(path: Path, wishes: Mapping[str, list[str]]) -> _Columns:
     with path.open("rb") as binary, io.TextIOWrapper(binary, _encoding(binary), newline="") as file:
         try:
             return _from_text(file, path.name, wishes)
@@ -225,10 +245,11 @@ def _encoding(file: IO[bytes]) -> str:
     return "utf-16" if wide else "utf-8-sig"
 
 
-def _from_text(file: IO[str], name: str, wishes: Mapping[str, str]) -> _Columns:
-    first = file.readline()
-    while first and not first.strip():
-        first = file.readline()
+def _from_text(file: IO[str], name: str, wishes: Mapping[str, list[str]]) -> _Columns:
+    first, before = file.readline(), 1
+    # a spreadsheet may say on a line of its own how it separates columns
+    while first and (not first.strip() or first.strip('"\r\n').casefold().startswith("sep=")):
+        first, before = file.readline(), before + 1
     if not first:
         raise ValueError(f"{name} is empty")
     delimiter = max(",;\t", key=first.count)
@@ -239,11 +260,12 @@ def _from_text(file: IO[str], name: str, wishes: Mapping[str, str]) -> _Columns:
         shown = ", ".join(map(quoted, headers[:4]))
         raise ValueError(f"{name} must begin with the names of its columns, got {shown}")
     roles = _Roles.of(headers, wishes)
-    rows = filter(None, csv.reader(file, delimiter=delimiter, strict=True))
+    reader = csv.reader(file, delimiter=delimiter, strict=True)
+    rows = ((row, before + reader.line_num) for row in reader if any(map(str.strip, row)))
     return _gathered(rows, roles, delimiter)
 
 
-def _gathered(rows: Iterator[list[str]], roles: _Roles, delimiter: str) -> _Columns:
+def _gathered(rows: Iterator[tuple[list[str], int]], roles: _Roles, delimiter: str) -> _Columns:
     """Turn rows of text into columns of numbers, a chunk at a time."""
     wanted = [roles.places[role] for role in NUMBERS if role in roles.places]
     wanted = list(dict.fromkeys([*wanted, *roles.features]))  # one may serve twice
@@ -256,12 +278,18 @@ def _gathered(rows: Iterator[list[str]], roles: _Roles, delimiter: str) -> _Colu
     kept = list(dict.fromkeys([*roles.places.values(), *roles.features]))
     picked, seen = _picked(rows, len(roles.headers), kept), 0
     while chunk := list(itertools.islice(picked, CHUNK)):
-        columns = dict(zip(kept, zip(*chunk, strict=True), strict=True))
+        texts = zip(*(row for row, _ in chunk), strict=True)
+        columns = dict(zip(kept, texts, strict=True))
+        where = _Where(seen, [line for _, line in chunk])
         for place in wanted:
             header = roles.headers[place]
-            numbers[place].append(_floats(columns[place], header, seen, delimiter, notes))
+            numbers[place].append(_floats(columns[place], header, where, delimiter, notes))
         for role, words in flags.items():
-            codes[role].append(words.codes(columns[roles.places[role]], role))
+            column = columns[roles.places[role]]
+            empty = [place for place, text in enumerate(column) if not text.strip()]
+            if empty:
+                raise ValueError(f"{role} must not be empty, got {where.nothing(empty)}")
+            codes[role].append(words.codes(column, role))
         if "id" in roles.places:
             ids.append(np.fromiter(map(hash, columns[roles.places["id"]]), np.int64, len(chunk)))
         seen += len(chunk)
@@ -274,14 +302,38 @@ def _gathered(rows: Iterator[list[str]], roles: _Roles, delimiter: str) -> _Colu
     )
 
 
-def _picked(rows: Iterator[list[str]], width: int, kept: Sequence[int]) -> Iterator[list[str]]:
+def _picked(
+    rows: Iterator[tuple[list[str], int]], width: int, kept: Sequence[int]
+) -> Iterator[tuple[list[str], int]]:
     """Yield the fields that are kept of each row, which has to be as wide as the first line."""
-    for number, row in enumerate(rows, start=1):
+    for number, (row, line) in enumerate(rows, start=1):
         if len(row) != width:
             raise ValueError(
-                f"row {number} has {len(row)} fields where the column names are {width}"
+                f"row {number} has {len(row)} fields where the column names are {width} (line "
+                f"{line} of the file)"
             )
-        yield [row[place] for place in kept]
+        yield [row[place] for place in kept], line
+
+
+@dataclass(frozen=True)
+class _Where:
+    """Where the rows of a chunk are: how many came before, and the line that each ends on."""
+
+    before: int
+    lines: Sequence[int]
+
+    def of(self, places: Sequence[int]) -> str:
+        """Return where the first of some rows is, and how many more there are."""
+        row, last = self.before + places[0] + 1, self.before + len(self.lines)
+        more = f"; {len(places)} such in rows {self.before + 1} to {last}"
+        return f"row {row} (line {self.lines[places[0]]} of the file{more * (len(places) > 1)})"
+
+    def nothing(self, places: Sequence[int]) -> str:
+        """Return where nothing is, and what may be done about it."""
+        return (
+            f"nothing in {self.of(places)}. Leave such rows out only if what emptied them cannot "
+            "depend on membership"
+        )
 
 
 class _Words(dict[str, int]):
@@ -303,29 +355,35 @@ class _Words(dict[str, int]):
 
 
 def _floats(
-    column: Sequence[str], header: str, before: int, delimiter: str, notes: set[str]
+    column: Sequence[str], header: str, where: _Where, delimiter: str, notes: set[str]
 ) -> Floats:
     try:
         return np.fromiter(map(float, column), np.float64, len(column))
     except ValueError:
         pass
-    if delimiter == ";" and not any("." in text for text in column):
-        try:
-            found = np.array([float(text.replace(",", ".", 1)) for text in column])
-        except ValueError:
-            pass
-        else:
-            notes.add(f"{quoted(header)} was read with a comma for the decimal point.")
-            return found
-    bad = next(place for place, text in enumerate(column) if not _is_number(text))
-    shown = quoted(column[bad]) if column[bad].strip() else "nothing"
-    raise ValueError(f"{quoted(header)} must hold numbers, got {shown} in row {before + bad + 1}")
+    plain, commas = column, delimiter == ";" and not any("." in text for text in column)
+    if commas:
+        plain = [text.replace(",", ".", 1) for text in column]
+    bad = [place for place, text in enumerate(plain) if not _is_number(text)]
+    if not bad:
+        notes.add(f"{quoted(header)} was read with a comma for the decimal point.")
+        return np.array([float(text) for text in plain])
+    empty = [place for place in bad if not column[place].strip()]
+    if empty:
+        raise ValueError(f"{quoted(header)} must hold numbers, got {where.nothing(empty)}")
+    text, hint = column[bad[0]], ""
+    if "," in text and not commas:
+        hint = "; a decimal comma is read only where columns are separated by semicolons and no "
+        hint += "number has a point"
+    raise ValueError(
+        f"{quoted(header)} must hold numbers, got {quoted(text)} in {where.of(bad)}{hint}"
+    )
 
 
 # Parquet and NPZ
 
 
-def _from_parquet(path: Path, wishes: Mapping[str, str]) -> _Columns:
+def _from_parquet(path: Path, wishes: Mapping[str, list[str]]) -> _Columns:
     try:
         parquet: Any = importlib.import_module("pyarrow.parquet")
     except ImportError:
@@ -345,7 +403,7 @@ def _from_parquet(path: Path, wishes: Mapping[str, str]) -> _Columns:
     return _from_arrays(roles, column)
 
 
-def _from_npz(path: Path, wishes: Mapping[str, str]) -> _Columns:
+def _from_npz(path: Path, wishes: Mapping[str, list[str]]) -> _Columns:
     try:
         with path.open("rb") as binary, np.load(binary, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -402,10 +460,15 @@ def _plain(header: str) -> str:
     return header.strip().casefold().replace(" ", "_").replace("-", "_")
 
 
-def _found(headers: Iterable[str]) -> str:
+def listed(headers: Iterable[str]) -> str:
+    """Return the names of columns, the first eight where there are many."""
     shown = [quoted(header) for header in headers]
     more = f" and {len(shown) - 8} more" if len(shown) > 8 else ""
-    return f"found {', '.join(shown[:8])}{more}"
+    return f"{', '.join(shown[:8])}{more}"
+
+
+def _found(headers: Iterable[str]) -> str:
+    return f"found {listed(headers)}"
 
 
 def _is_number(text: str) -> bool:

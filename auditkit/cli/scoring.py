@@ -5,7 +5,7 @@ import csv
 import importlib
 import io
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,11 @@ class Examples:
             raise ValueError(f"labels of {path.name} must be whole numbers of at least 0")
         return cls(features, labels.astype(np.int64))
 
+    def rows(self, kind: np.dtype[Any]) -> Iterator[bytes]:
+        """Yield features of a kind, and label, of each example."""
+        for features, label in zip(self.features, self.labels, strict=True):
+            yield features.astype(kind).tobytes() + label.tobytes()
+
     def own(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probability of each example's own label."""
         if self.labels.max() >= probabilities.shape[1]:
@@ -70,13 +75,13 @@ def columns_of(options: argparse.Namespace, progress: Progress) -> tuple[Columns
     if options.reference is not None:
         reference = model(options.reference, options.reference_weights)
     inside, outside = Examples.read(options.members), Examples.read(options.others)
+    notes = _shared(inside, outside)
     progress(f"scoring {inside.labels.size + outside.labels.size} examples")
     if options.attack == "label-inference":
         assert reference is not None
-        return _label_columns(target, reference, inside, outside, options.seed), []
+        return _label_columns(target, reference, inside, outside, options.seed), notes
     pairs = [(data.own(target(data.features)), data) for data in (inside, outside)]
     own = np.concatenate([chances for chances, _ in pairs])
-    notes: list[str] = []
     if options.attack == "loss":
         score = -_losses(own, notes)
     else:
@@ -93,7 +98,7 @@ def columns_of(options: argparse.Namespace, progress: Progress) -> tuple[Columns
                 population.own(reference(population.features)),
             )
     member = np.arange(own.size) < inside.labels.size
-    return {"id": _ids(inside, outside), "score": score, "member": member.astype(np.int64)}, notes
+    return {"score": score, "member": member.astype(np.int64)}, notes
 
 
 def _label_columns(
@@ -115,16 +120,36 @@ def _label_columns(
         chosen.append(game.chosen)
     placebo = np.arange(inside.labels.size + outside.labels.size) >= inside.labels.size
     return {
-        "id": _ids(inside, outside),
         "score": np.concatenate(scores),
         "chosen": np.concatenate(chosen),
         "placebo": placebo.astype(np.int64),
     }
 
 
-def _ids(inside: Examples, outside: Examples) -> NDArray[np.str_]:
-    names = [f"members-{row}" for row in range(inside.labels.size)]
-    return np.array([*names, *(f"others-{row}" for row in range(outside.labels.size))])
+def _shared(inside: Examples, outside: Examples) -> list[str]:
+    """Say how many of the others are members too; refuse datasets of which one holds the other.
+
+    Two people may have the same features and label, and a coin may have parted them. That all of a
+    dataset have a twin in the other is no chance.
+    """
+    if inside.features.shape[1:] != outside.features.shape[1:]:
+        return []  # the model will have its say
+    kind = np.result_type(inside.features, outside.features)
+    first, second = ([hash(row) for row in data.rows(kind)] for data in (inside, outside))
+    members = sum(map(set(second).__contains__, first))
+    others = sum(map(set(first).__contains__, second))
+    if members == len(first) or others == len(second):
+        raise ValueError(
+            f"--members and --others must hold different examples: {others} of the {len(second)} "
+            f"others are among the members, and {members} of the {len(first)} members among the "
+            "others. What the model was trained on is a member"
+        )
+    if not others:
+        return []
+    return [
+        f"{others} of the others have the features and the label of a member. Leave them out if "
+        "they are the same records: what the model was trained on is a member."
+    ]
 
 
 def _losses(chances: NDArray[np.float64], notes: list[str]) -> NDArray[np.float64]:

@@ -11,14 +11,24 @@ import numpy as np
 
 from auditkit.bounds.propensity import PropensityTest
 from auditkit.bounds.result import Bound
+from auditkit.bounds.scores import UNSEEN
 from auditkit.cli import terminal
 from auditkit.cli.diagnostics import Finding, diagnose
 from auditkit.cli.score_files import read_scores
-from auditkit.cli.verdict import Question, Request, answer, ceiling, pose, sensitivity
+from auditkit.cli.verdict import Question, Request, answer, ceiling, pose, sensitivity, usual
 
 BETRAYED = (
     "The features alone betray membership better than they can where a fair coin decided it, so "
     "that this number is an estimate."
+)
+RUNS = (
+    "Each row is counted as a training run of its own. If the rows are examples of one model, this "
+    "number means nothing: say --method one-run."
+)
+TRUSTED = "That a coin decided is taken on your word: no feature columns were there to check it."
+FIXED = (
+    "The rule was taken as fixed before the scores were seen. If you chose it after an earlier "
+    "report, this is an estimate."
 )
 
 
@@ -81,6 +91,11 @@ def perform(options: argparse.Namespace, progress: terminal.Progress) -> Audit:
         bound = _tested(question, bound, test)
     progress("trying other settings")
     other = sensitivity(question, bound)
+    if test is not None and test.rejected:  # what betrays membership does so under every rule
+        other = [
+            (what, to, value, "estimate" if claim == "lower bound" else claim)
+            for what, to, value, claim in other
+        ]
     upper, promise = None, None
     if options.steps is not None:
         progress("accounting for DP-SGD")
@@ -181,6 +196,14 @@ def _warnings(
             "The bound is as good as the propensities: where they lie too near to 1/2 it exceeds "
             "the truth, and nothing in this file would show it."
         )
+    if question.method == "two-worlds":
+        told.append(RUNS)
+    coin = question.method in ("one-run", "one-run-fdp") and bound.claim == "lower bound"
+    if coin and question.table.features is None:
+        told.append(TRUSTED)
+    by_hand = question.threshold != usual(question.method)
+    if by_hand and UNSEEN in bound.assumptions and bound.claim == "lower bound":
+        told.append(FIXED)
     told += [f"{item.what}: {item.says}." for item in findings if item.alarming]
     if 0.0 < 0.9 * most < epsilon:
         told.append(
@@ -190,10 +213,12 @@ def _warnings(
     if upper is not None:
         key = "add/remove" if bound.adjacency == "add/remove" else "substitute"
         if bound.claim == "lower bound" and epsilon > upper[key]:
+            errs = 100.0 * (1.0 - question.request.confidence)
             told.append(
                 f"The lower bound exceeds the promised ε of {upper[key]:.3g} under {key} "
                 "adjacency. Either the program does not do what the theory assumes, or what this "
-                "bound rests on does not hold."
+                f"bound rests on does not hold, or this is one of the {errs:g}% of audits in which "
+                "such a bound errs."
             )
     return told
 

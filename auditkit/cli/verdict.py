@@ -129,7 +129,7 @@ def pose(table: ScoreTable, request: Request) -> Question:
             f"--method {method} takes a column {' and a column '.join(missing)}; found "
             f"{', '.join(table.headers)}"
         )
-    asked = request.threshold or _usual(method)
+    asked = request.threshold or usual(method)
     if isinstance(asked, Split | MultiSplit):
         asked = replace(asked, seed=request.seed)
     delta = default_delta(method) if request.delta is None else request.delta
@@ -221,15 +221,26 @@ def ceiling(question: Question, bound: Bound) -> float:
     counts = dict(bound.details)
     if question.method == "two-worlds":
         counts |= {"false_positives": 0, "false_negatives": 0}
+    elif question.method == "zero-run":
+        counts |= {"kept": counts["kept_at_most"]}
     else:
-        counts |= {"correct": counts["guesses"], "kept": counts["guesses"]}
+        counts |= {"correct": counts["guesses"]}
     return restated(question, replace(bound, details=counts))
 
 
 def flawless(
-    method: str, examples: int, *, delta: float, confidence: float, guesses: int | None = None
+    method: str,
+    examples: int,
+    *,
+    delta: float,
+    confidence: float,
+    guesses: int | None = None,
+    kept: float = 1.0,
 ) -> float:
-    """Return the bound of an attack without an error: nothing shows more with so few examples."""
+    """Return the bound of an attack without an error: nothing shows more with so few examples.
+
+    Of its guesses a share `kept` is counted, as where zero runs are thinned.
+    """
     if examples < 1:
         return 0.0
     if method == "panoramia":
@@ -239,7 +250,8 @@ def flawless(
         return float(two_worlds(0, runs, 0, runs, delta=delta, confidence=confidence).epsilon)
     theorem = one_run if method == "one-run" else one_run_fdp
     number = examples if guesses is None else min(guesses, examples)
-    found = theorem(number, number, examples, delta=delta, confidence=confidence)
+    right = int(kept * number)
+    found = theorem(right, number, examples, delta=delta, confidence=confidence)
     return float(found.epsilon)
 
 
@@ -282,7 +294,8 @@ def default_delta(method: str) -> float:
     return 0.0 if method == "panoramia" else 1e-5
 
 
-def _usual(method: str) -> Threshold:
+def usual(method: str) -> Threshold:
+    """Return how guesses are chosen where nobody says how."""
     return Fixed(guesses=0.01) if method == "observational-label" else Split(0.5)
 
 
@@ -297,7 +310,7 @@ def _refuse_observed(table: ScoreTable, request: Request, method: str) -> None:
         )
     if method not in COINS:
         return
-    why = f"--method {method} proves nothing where membership was observed and not randomised."
+    why = f"The method {method} proves nothing where membership was observed and not randomised."
     if table.propensity is not None or table.features is not None:
         raise ValueError(f"{why} This file has what zero-run takes: say --method zero-run.")
     raise ValueError(f"{why} {OFFER}")
@@ -457,14 +470,14 @@ def _bound_of(
 ) -> Bound:
     """Return the best of some rules on some rows, each at its share of the level."""
     assert request.delta is not None
-    return zero_run(
-        guesses_on(scores[where], propensity[where], rules),
-        members[where],
-        propensity[where],
-        delta=request.delta,
-        confidence=request.confidence,
-        rng=request.seed,
-    )
+    chances = propensity[where]
+    guesses = guesses_on(scores[where], chances, rules)
+    settings: Any = {"delta": request.delta, "confidence": request.confidence, "rng": request.seed}
+    bound = zero_run(guesses, members[where], chances, **settings)
+    best = guesses[bound.details["rule"]]
+    # the same draws thin the same guesses, had all been right
+    most = zero_run(best, best > 0, chances, **settings).details["kept"]
+    return replace(bound, details={**bound.details, "kept_at_most": most})
 
 
 def guesses_on(scores: Floats, propensity: Floats, rules: Sequence[Fixed]) -> NDArray[np.int64]:

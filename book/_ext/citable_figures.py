@@ -122,7 +122,8 @@ def slide(entry: dict[str, Any]) -> str:
         f'<img src="../{entry["png"]}" alt="{escape(entry["alt"])}">'
         f'<figcaption><p>{escape(entry["title"])}</p><p class="id">'
         f'<a href="../{entry["page"]}#{entry["id"]}">{entry["id"]}</a>{answers}, '
-        f"version {entry['versions']['dp-auditkit']}</p></figcaption></figure></section>"
+        f"version {entry['versions']['dp-auditkit']}, the auditkit authors, CC BY 4.0</p>"
+        "</figcaption></figure></section>"
     )
 
 

@@ -1,7 +1,8 @@
 """Bring the claims to the site: the scorecard with its filters, and `claims.json`.
 
 The chapters write a record of each claim to `_build/claims` when they run, which is before Sphinx
-reads the first page. Which claims there are is said in `data/claims.csv`.
+reads the first page. Which claims there are is said in `data/claims.csv`, and there also which
+data and models stand in for the paper's.
 """
 
 import csv
@@ -110,6 +111,7 @@ def card(row: dict[str, Any]) -> str:
     if record:
         links = [f'<a href="../{row["page"]}#{row["id"]}">{row["id"]} in its chapter</a>']
         links += [f'<a href="figures.html#{one}">{one}</a>' for one in figures(row)]
+        lines += [f"<p>Here: {escape(row['stands_in'])}</p>"] if row["stands_in"] else []
         lines += [
             f"<dl><div><dt>Paper</dt><dd>{shown(record['paper'])}</dd></div>"
             f"<div><dt>Measured</dt><dd>{shown(record['measured'])}</dd></div></dl>",
@@ -136,7 +138,9 @@ def publish(app: Sphinx, exception: Exception | None) -> None:
     """Say the same to a program."""
     if exception is not None or app.builder.name != "html" or PAGE not in app.env.found_docs:
         return
-    records = [row["record"] for row in claims(app) if row["record"]]
+    records = [
+        {**row["record"], "stands_in": row["stands_in"]} for row in claims(app) if row["record"]
+    ]
     text = json.dumps(records, indent=1, ensure_ascii=False) + "\n"
     (Path(app.outdir) / "claims.json").write_text(text, encoding="utf-8")
 

@@ -7,6 +7,9 @@ Each module holds functions of one cell of a grid, and makes its stored results 
 # Where the function of every stored experiment is, by id. Names, not functions: nothing is imported
 # before it is needed, and a module can be run by itself.
 EXPERIMENTS = {
+    "five-audits": "experiments.five_audits:cell",
+    "five-audits-many-runs": "experiments.five_audits:many_runs_cell",
+    "five-audits-pate": "experiments.five_audits:pate_cell",
     "obs-images": "experiments.observational.images:cell",
     "obs-images-pate": "experiments.observational.pate_fixmatch:cell",
     "obs-randomized-response": "experiments.observational.randomized_response:cell",
@@ -17,6 +20,23 @@ EXPERIMENTS = {
     "obs-theorem-5": "experiments.observational.validity:one_direction",
     "obs-theorem-5-shift": "experiments.observational.validity:one_shift",
     "obs-validity": "experiments.observational.validity:cell",
+    "pan-curves": "experiments.panoramia.images:curves",
+    "pan-helpers": "experiments.panoramia.images:by_helper",
+    "pan-images": "experiments.panoramia.images:overfitting",
+    "pan-known": "experiments.panoramia.simulation:cell",
+    "pan-losses": "experiments.panoramia.images:losses",
+    "pan-pixels": "experiments.panoramia.pixels:cell",
+    "pan-pixels-real": "experiments.panoramia.pixels:real_cell",
+    "pan-private": "experiments.panoramia.dp_images:cell",
+    "pan-propensities": "experiments.panoramia.comparison:propensities",
+    "pan-quality": "experiments.panoramia.images:by_quality",
+    "pan-relaxed": "experiments.panoramia.comparison:relaxed",
+    "pan-rounding": "experiments.panoramia.images:rounding",
+    "pan-sizes": "experiments.panoramia.images:by_size",
+    "pan-tables": "experiments.panoramia.tables:cell",
+    "pan-texts": "experiments.panoramia.texts:cell",
+    "pan-texts-private": "experiments.panoramia.texts:private_cell",
+    "pan-training": "experiments.panoramia.images:by_training",
     "pred-exact": "experiments.private_prediction.exact:cell",
     "pred-failure-rates": "experiments.private_prediction.failure_rates:cell",
     "pred-group": "experiments.private_prediction.exact:group_cell",
@@ -60,6 +80,8 @@ EXPERIMENTS = {
 # Those whose data or models are not shipped, though their cells are quick. Whoever has them can run
 # them again: `data/README.md` says what they take.
 NOT_SHIPPED = {
+    "pan-texts",
+    "pan-texts-private",
     "pred-prompt-poisons-film",
     "pred-prompt-poisons-film-arrow",
     "pred-prompt-poisons-newsgroups",

@@ -25,12 +25,22 @@ extensions = ["myst_parser", "sphinx_design", "citable_figures", "scorecard"]
 exclude_patterns = ["_build"]
 """
 INDEX = "# A book\n\n```{toctree}\nbook/scorecard\nbook/errata\nbook/figures\nchapters/one\n```\n"
-CHAPTER = '# One\n\n```python\ncitable(figure, "OBS-T1", rows)\n\nak.claim(\n    "OBS-1",\n)\n```\n'
+CHAPTER = """# One
+
+```python
+citable(figure, "OBS-T1", rows)
+
+ak.claim(
+    "OBS-1",
+)
+claim("OBS-5")
+```
+"""
 
 
 @pytest.fixture
 def book(tmp_path):
-    """Return a book whose chapter has left a table and a record; that of SUB-1 is a stray one."""
+    """Return a book whose chapter has left a table and two records; SUB-1 is a stray one."""
     files = {
         "conf.py": CONF,
         "index.md": INDEX,
@@ -46,8 +56,8 @@ def book(tmp_path):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(content, encoding="utf-8")
     citable(None, "OBS-T1", {"a": [1]}, title="A", directory=tmp_path / "_build/figures")
-    record(tmp_path, "OBS-1")
-    record(tmp_path, "SUB-1")
+    for id_ in ("OBS-1", "OBS-5", "SUB-1"):
+        record(tmp_path, id_)
     return tmp_path
 
 
@@ -84,7 +94,8 @@ def cards(html: str) -> dict[str, str]:
 def test_every_claim_has_a_card_and_what_no_page_records_is_open(book):
     done = build(book)
     assert done.returncode == 0, done.stderr
-    expected = {row["id"]: "open" for row in CLAIMS} | {"OBS-1": "reproduced"}
+    expected = {row["id"]: "open" for row in CLAIMS}
+    expected |= dict.fromkeys(("OBS-1", "OBS-5"), "reproduced")
     assert cards(page(book)) == expected
 
 
@@ -100,6 +111,15 @@ def test_a_card_has_both_values_the_reason_and_links_that_exist(book):
         assert (book / "_build/html/book" / link.partition("#")[0]).exists()
 
 
+def test_a_number_stands_beside_what_stands_in_for_the_papers_data(book):
+    build(book)
+    said = {row["id"]: row["stands_in"] for row in CLAIMS}
+    assert said["OBS-5"]
+    html = page(book)
+    assert re.findall(r"<p>Here: (.*?)</p>", html) == [said["OBS-5"]]
+    assert "Here: " in html.partition('id="OBS-5"')[2].partition("<dl>")[0]
+
+
 def test_the_totals_add_up(book):
     build(book)
     table = page(book).partition('id="totals"')[2].partition("</table>")[0]
@@ -110,7 +130,7 @@ def test_the_totals_add_up(book):
     *papers, everything = [row for row in numbers if row]
     assert len(papers) == 5
     assert [sum(column) for column in zip(*papers, strict=True)] == everything
-    assert everything == [1, 0, 0, len(CLAIMS) - 1, len(CLAIMS)]
+    assert everything == [2, 0, 0, len(CLAIMS) - 2, len(CLAIMS)]
 
 
 def test_the_filters_come_with_the_scorecard_alone(book):
@@ -122,10 +142,14 @@ def test_the_filters_come_with_the_scorecard_alone(book):
     assert with_filters == ["scorecard.html"]
 
 
-def test_a_program_gets_the_records_alone(book):
+def test_a_program_gets_the_records_alone_and_what_stands_in(book):
     build(book)
     published = json.loads((book / "_build/html/claims.json").read_text(encoding="utf-8"))
-    assert published == [json.loads((book / "_build/claims/OBS-1.json").read_text())]
+    said = {row["id"]: row["stands_in"] for row in CLAIMS}
+    assert published == [
+        json.loads((book / f"_build/claims/{id_}.json").read_text()) | {"stands_in": said[id_]}
+        for id_ in ("OBS-1", "OBS-5")
+    ]
 
 
 def test_a_changed_record_changes_the_page_though_no_source_has_changed(book):
@@ -173,6 +197,7 @@ def test_claims_are_numbered_from_one_for_each_of_five_papers():
 def test_a_claim_is_a_sentence_and_says_where_it_stands(row):
     assert re.fullmatch(r"[A-Zε].{20,}\.", row["claim"])
     assert re.match(r"(Fig|Tab|App|Sec|Th|Cor|Prop|Alg)\. ", row["where"])
+    assert re.fullmatch(r"(.{10,} \(paper: .{10,}\)\.)?", row["stands_in"])
 
 
 # --- the built site ------------------------------------------------------------------------------
@@ -203,7 +228,7 @@ def test_the_site_shows_all_claims_and_publishes_those_that_are_recorded(pages):
     }
     figures = json.loads((book_site.SITE / "figures.json").read_text(encoding="utf-8"))
     for row in published:
-        assert set(row) == {"id", "paper", "measured", "verdict", "why", "figure"}
+        assert set(row) == {"id", "paper", "measured", "verdict", "why", "figure", "stands_in"}
         assert row["verdict"] in VERDICTS
         named = [row["figure"]] if isinstance(row["figure"], str) else row["figure"]
         assert set(named) <= {figure["id"] for figure in figures}

@@ -474,17 +474,22 @@ def test_a_rule_is_tested_at_its_share_of_the_level():
 
 
 def test_adding_the_failures_of_overlap_to_the_level_is_not_valid():
-    """Proposition 6 and Algorithm 8: a failure of one record in 200 is no failure of the audit."""
+    """Proposition 6 and Algorithm 8: a failure of one record in 200 is no failure of the audit.
+
+    The proposition wants a number of guesses that is fixed.
+    """
     rng = np.random.default_rng(17)
-    failure, level = 0.005, 0.03
+    failure, level, number = 0.005, 0.03, 25
     for _ in range(5):
         betrays = rng.random(10_000) < failure
         members = rng.random(10_000) < 0.5
-        guesses = np.where(betrays, np.where(members, 1, -1), 0)
-        number = int(betrays.sum())
+        guessed = np.flatnonzero(betrays)[:number]
+        assert guessed.size == number  # fewer betray themselves in one run of thirty thousand
+        guesses = np.zeros(10_000, int)
+        guesses[guessed] = np.where(members, 1, -1)[guessed]
         # Algorithm 8: one run at level p, said to be valid at p + δ_DS; μ = 0 is true here
         printed = one_run_fdp(number, number, 10_000, confidence=1 - (level - failure))
-        assert printed.details["mu"] > 0.5
+        assert printed.details["mu"] > 0.4
         # Algorithm 7: the failure is in the curve
         allowed = one_run_fdp(
             number,

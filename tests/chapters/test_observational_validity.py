@@ -272,32 +272,34 @@ def test_the_lower_bound_of_lemma_10_as_printed_fails_for_guesses_at_random():
     assert printed > 0.5 >= corrected  # and 1/2 is what guesses at random get right
 
 
-def weights(c, guesses):
-    """Return what the recursion makes of γ and of each h for r[0], by running it on unit vectors.
+def weights(c, guesses, start):
+    """Return what the recursion makes of γ and each h for r[start], by running it on unit vectors.
 
     In units of 1 / m: r starts from γ c and h from γ (c' - c).
     """
     size = c + 1  # h[0], ..., h[c - 1], γ
     r, above = np.zeros(size), np.zeros(size)
     r[c], above[c] = c, guesses - c
-    for i in range(c - 1, -1, -1):
+    for i in range(c - 1, start - 1, -1):
         h = np.eye(size)[i]
         r, above = r + i / (guesses - i) * (h - above), h
     return r
 
 
-@pytest.mark.parametrize(("c", "guesses"), [(3, 5), (7, 10), (60, 100)])
-def test_lemma_14_rewrites_the_recursion_wrongly_and_is_true_all_the_same(c, guesses):
-    found = weights(c, guesses)
-    printed = np.array(
-        [(z + 1) / (guesses - z - 1) - z / (guesses - z) for z in range(c)]
-        + [guesses * (c - c) / (guesses - c)]
-    )
+@pytest.mark.parametrize(
+    ("c", "guesses", "start"),
+    [(3, 5, 0), (3, 5, 2), (7, 10, 3), (13, 20, 4), (60, 100, 0), (60, 100, 30), (60, 100, 59)],
+)
+def test_lemma_14_rewrites_the_recursion_wrongly_and_is_true_all_the_same(c, guesses, start):
+    found = weights(c, guesses, start)
+    printed, ours = np.zeros(c + 1), np.zeros(c + 1)
+    for z in range(start, c):
+        printed[z] = (z + 1) / (guesses - z - 1) - z / (guesses - z)
+        ours[z] = z / (guesses - z) - (z - 1) / (guesses - z + 1)
+    printed[c] = guesses * (c - c) / (guesses - c)
+    ours[start] = start / (guesses - start)  # the first one has a weight of its own
+    ours[c] = guesses / (guesses - c + 1)
     assert np.abs(found - printed).max() > 0.1
-    ours = np.array(
-        [z / (guesses - z) - (z - 1) / (guesses - z + 1) if z else 0.0 for z in range(c)]
-        + [guesses / (guesses - c + 1)]
-    )
     np.testing.assert_allclose(found, ours, atol=1e-9)
     assert (found >= 0.0).all()  # what the lemma needs
     assert found[-1] > 0.0

@@ -3,14 +3,18 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.special import expit
 
-from auditkit import Split, audit_scores, observational_label, one_run, panoramia
+from auditkit import Split, audit_scores, observational_label, one_run, one_run_fdp, panoramia
 from auditkit.cli import main
+from auditkit.cli.figures import _zero_run_curve
 from auditkit.cli.methods import METHODS
+from auditkit.cli.score_files import read_scores
+from auditkit.cli.verdict import Request, pose
 
 FIELDS = {"epsilon", "delta", "confidence", "claim", "adjacency", "method", "assumptions"}
 
@@ -123,6 +127,7 @@ def test_observed_membership_is_refused_and_zero_run_offered(capsys, write, meth
     told = refused(capsys, write(**leaking()), "--method", method, "--membership", "observed")
     assert "zero-run" in told
     assert "propensity" in told
+    assert f"The method {'one-run' if method == 'auto' else method} proves nothing" in told
 
 
 def test_with_a_propensity_zero_run_answers(capsys, write):
@@ -245,9 +250,9 @@ def test_the_number_of_rows_it_takes_is_the_least_one(capsys, write):
 def test_members_that_no_coin_can_have_drawn_are_refused(capsys, write):
     columns = leaking()
     columns["member"][:900] = 1
-    assert "fair coins" in refused(
-        capsys, write(**columns), "--method", "one-run", "--membership", "randomised"
-    )
+    told = refused(capsys, write(**columns), "--method", "one-run", "--membership", "randomised")
+    assert "fair coins" in told
+    assert "where no coin decided, see `zero_run`" in told
 
 
 def test_features_that_betray_membership_turn_a_bound_into_an_estimate(capsys, write):
@@ -262,6 +267,95 @@ def test_features_that_betray_membership_turn_a_bound_into_an_estimate(capsys, w
     assert bound["claim"] == "estimate"
     assert "betray membership" in err
     assert bound["diagnostics"]["shift_p_value"] < 1e-6
+    assert {row["claim"] for row in bound["sensitivity"]} == {"estimate"}
+
+
+def test_propensities_that_are_rejected_prove_nothing_under_any_rule(capsys, write):
+    columns, feature = shifted()
+    path = write(**columns | {"propensity": np.full(2000, 0.5)}, feature_a=feature)
+    _, bound, _ = played(capsys, path, "--membership", "observed")
+    assert bound["claim"] == "estimate"
+    assert {row["claim"] for row in bound["sensitivity"]} == {"estimate"}
+
+
+def test_the_ceiling_of_a_zero_run_is_what_the_guesses_show_where_all_are_right(write, capsys):
+    columns, _ = shifted()
+    path = write(**columns)
+    _, bound, _ = played(capsys, path, "--membership", "observed")
+    counts = bound["details"]
+    unthinned = one_run_fdp(counts["guesses"], counts["guesses"], counts["examples"]).epsilon
+    assert counts["kept"] <= counts["kept_at_most"] < counts["guesses"]
+    assert bound["epsilon"] <= bound["ceiling"] < unthinned
+    columns["score"] = np.where(columns["member"], 1e6, -1e6)
+    path = write(**columns)
+    _, bound, _ = played(capsys, path, "--membership", "observed")
+    assert bound["details"]["correct"] == bound["details"]["guesses"]
+    assert bound["epsilon"] == pytest.approx(bound["ceiling"])
+    _, shown, most = _zero_run_curve(pose(read_scores(Path(path)), Request("zero-run")))
+    assert shown[0] == pytest.approx(most[0])  # so few that all of them are right
+    assert (shown <= most).all()
+    assert most[-1] < one_run_fdp(2000, 2000, 2000).epsilon
+
+
+def test_two_worlds_says_that_each_row_is_a_run(capsys, write):
+    told = "counted as a training run of its own"
+    path = write(**leaking())
+    _, bound, err = played(capsys, path, "--method", "two-worlds", "--membership", "randomised")
+    assert told in err
+    assert "not examples of one run" in bound["assumptions"][0]
+    assert told not in played(capsys, path, "--membership", "randomised")[2]
+
+
+@pytest.mark.parametrize("method", ["one-run", "one-run-fdp"])
+def test_a_coin_that_nothing_could_check_is_taken_on_a_word(capsys, write, method):
+    told = "That a coin decided is taken on your word"
+    asked = ["--method", method, "--membership", "randomised"]
+    assert told in played(capsys, write(**leaking()), *asked)[2]
+    checked = write(**leaking(), feature_a=np.random.default_rng(1).normal(size=1000))
+    assert told not in played(capsys, checked, *asked)[2]
+    assert told not in played(capsys, write(**leaking()), "--method", method)[2]
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [("guesses:100", True), ("0.5", True), ("split:0.3", False), ("bonferroni", False)],
+)
+def test_a_rule_fixed_by_hand_is_told_to_be_taken_for_fixed_beforehand(capsys, write, rule, told):
+    path = write(**leaking())
+    _, _, err = played(capsys, path, "--membership", "randomised", "--threshold", rule)
+    assert ("taken as fixed before the scores were seen" in err) == told
+    _, _, err = played(capsys, path, "--threshold", rule)  # an estimate as it is
+    assert "taken as fixed" not in err
+
+
+def test_the_rule_that_nobody_typed_was_fixed_beforehand(capsys, write):
+    _, bound, err = played(capsys, write(**labels()), "--membership", "randomised")
+    assert bound["claim"] == "lower bound"
+    assert "taken as fixed" not in err
+
+
+def test_a_score_that_knows_membership_is_doubted(capsys, write):
+    columns = leaking()
+    told = "not made from what it is to guess"
+    assert told not in played(capsys, write(**columns), "--membership", "randomised")[2]
+    columns["score"] = columns["member"]
+    assert told in played(capsys, write(**columns), "--membership", "randomised")[2]
+
+
+def test_features_under_their_own_names_are_told_and_can_be_named(capsys, write):
+    columns = leaking(2000)
+    rng = np.random.default_rng(1)
+    path = write(**columns, age=rng.normal(columns["member"]), height=rng.normal(size=2000))
+    assert main(["audit", path, "--membership", "randomised"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert 'begins with “feature”, so it goes unseen; not used: "age", "height"' in text
+    named = ["--column", "feature=age", "--column", "feature=height"]
+    _, bound, err = played(capsys, path, "--membership", "randomised", *named)
+    assert bound["claim"] == "estimate"
+    assert "betray membership" in err
+    assert bound["data"]["columns"]["feature 2"] == "height"
+    _, bound, _ = played(capsys, path, "--membership", "observed", *named)
+    assert bound["method"].startswith("zero run")
 
 
 def test_twins_in_and_out_of_training_are_told(capsys, write):
@@ -295,6 +389,11 @@ def test_theory_stands_beside_the_bound_and_a_contradiction_is_told(capsys, writ
     assert bound["upper_bounds"]["add/remove"] < bound["upper_bounds"]["substitute"]
     assert bound["epsilon"] > bound["upper_bounds"]["add/remove"]
     assert "exceeds the promised" in err
+    assert "one of the 5% of audits" in err
+    _, _, err = played(
+        capsys, path, "--membership", "randomised", *promise, "--confidence", "0.999"
+    )
+    assert "one of the 0.1% of audits" in err
 
 
 def test_what_would_have_been_stated_is_there(capsys, write):
@@ -391,6 +490,15 @@ def test_as_a_program_it_writes_json_and_nothing_else(write):
     )
     assert done.returncode == 0
     assert json.loads(done.stdout)["claim"] == "estimate"
+
+
+def test_who_stops_reading_gets_no_traceback(write):
+    code = "import sys; from auditkit.cli import main; sys.exit(main(sys.argv[1:]))"
+    line = [sys.executable, "-c", code, "audit", write(**leaking(100))]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 141
 
 
 def test_confidence_holds_at_the_null(capsys, write):

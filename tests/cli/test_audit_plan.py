@@ -7,7 +7,16 @@ import subprocess
 import numpy as np
 import pytest
 
-from auditkit import Fixed, GaussianDP, audit_scores, one_run, one_run_fdp, panoramia, two_worlds
+from auditkit import (
+    Fixed,
+    GaussianDP,
+    audit_scores,
+    one_run,
+    one_run_fdp,
+    panoramia,
+    two_worlds,
+    zero_run,
+)
 from auditkit.cli import main
 from auditkit.cli.explain import explain
 from auditkit.cli.power import (
@@ -124,6 +133,33 @@ def test_the_least_number_without_an_error_is_the_least(method, target):
     assert shown(least) >= target > shown(least - 1)
 
 
+def all_right(examples, shift, audits=40):
+    """Return what zero runs show in the middle, where every guess is right."""
+    members = np.arange(examples) % 2 == 0
+    propensity = np.full(examples, 1.0 / (1.0 + np.exp(-shift)))
+    guesses = np.where(members, 1, -1)
+    return np.median([zero_run(guesses, members, propensity, rng=i).epsilon for i in range(audits)])
+
+
+@pytest.mark.parametrize(("target", "shift"), [(1.0, 0.3), (3.0, 0.1)])
+def test_the_least_number_of_a_zero_run_pays_for_its_shift(target, shift):
+    least = least_without_error(Setting("zero-run", target, shift=shift))
+    assert least > least_without_error(Setting("zero-run", target))
+    assert all_right(round(1.1 * least), shift) >= target > all_right(round(0.8 * least), shift)
+
+
+def test_a_large_shift_leaves_nothing_to_show(capsys):
+    assert least_without_error(Setting("zero-run", 1.0, shift=1.0)) is None
+    assert all_right(50_000, 1.0, audits=2) == 0.0
+    arguments = ["plan", "--target-epsilon", "1", "--method", "zero-run", "--shift"]
+    assert main([*arguments, "1"]) == 1
+    told = capsys.readouterr().err
+    assert "no number of examples shows ε = 1" in told
+    assert "keeps 37% of the right guesses" in told
+    assert main([*arguments, "0.3"]) == 0
+    assert "keeps 74% of its guesses" in capsys.readouterr().out
+
+
 def test_a_plan_reaches_what_it_promises_and_hardly_more():
     setting = Setting("one-run-fdp", 1.0)
     mu = mu_of(3.0, 1e-5)
@@ -179,6 +215,7 @@ def test_a_part_for_choosing_comes_on_top(capsys):
         ["--target-epsilon", "1", "--power", "1"],
         ["--target-epsilon", "1", "--threshold", "guesses:100"],
         ["--target-epsilon", "1", "--method", "auto"],
+        ["--target-epsilon", "1", "--method", "one-run", "--shift", "1"],
     ],
 )
 def test_a_plan_that_makes_no_sense_ends_with_2(capsys, arguments):
@@ -216,6 +253,10 @@ def test_a_lower_bound_is_explained_with_what_it_is_not():
     assert "3.49 times as likely" in said
     assert "not an upper limit" in said
     assert "118 of 120 guesses" in said
+    assert "After the correction" not in said
+    assert "After the correction 95 of them are counted." in words(
+        details=BOUND["details"] | {"kept": 95}
+    )
     assert BOUND["assumptions"][0] in said
 
 

@@ -105,6 +105,14 @@ def test_what_it_does_not_understand_ends_with_2(capsys, arguments):
     assert "usage" in capsys.readouterr().err
 
 
+def test_the_help_of_an_audit_says_what_is_done_where_nothing_is_said(capsys):
+    with pytest.raises(SystemExit):
+        main(["audit", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "by default split:0.5, or guesses:0.01 for observational-label" in said
+    assert "auto goes by the columns: observational-label where there is chosen" in said
+
+
 def test_help_is_quick_and_loads_nothing_heavy():
     code = (
         "import sys; from auditkit.cli import main\n"

@@ -73,6 +73,7 @@ def test_a_tree_knows_its_members_by_heart(folder, capsys):
     assert scored("factories:tree") == 0
     said = capsys.readouterr()
     assert "500 rows" in said.out
+    assert "audit scores.csv --membership randomised, if a coin decided; else observed" in said.out
     assert "were taken for 1e-12" in said.err
     table = read_scores(folder / "scores.csv")
     assert table.member.sum() == 300
@@ -133,6 +134,8 @@ def test_attacks_with_a_reference_are_those_of_the_package(folder):
 def test_label_inference_plays_the_others_as_a_placebo(folder, capsys):
     arguments = ["--attack", "label-inference", "--reference", "factories:plain", "--seed", "3"]
     assert scored("factories:tree", *arguments) == 0
+    said = capsys.readouterr().out
+    assert said.endswith("scores.csv --membership randomised\n")  # the command tossed this coin
     table = read_scores(folder / "scores.csv")
     assert table.placebo.sum() == 200
     assert 100 < table.chosen[~table.placebo].sum() < 200
@@ -188,6 +191,41 @@ def test_what_is_no_dataset_is_refused(folder, capsys, arrays, told):
     data = ["--members", "bad.npz", "--others", "others.npz", "--output", "scores.csv"]
     assert main(["score", "factories:plain", *data]) == 1
     assert told in capsys.readouterr().err
+
+
+def test_no_names_are_made_up_for_examples(folder):
+    assert scored("factories:tree") == 0
+    assert read_scores(folder / "scores.csv").headers == ("score", "member")
+
+
+def test_members_among_the_others_are_refused_where_they_are_all_there(folder, capsys):
+    with np.load(folder / "members.npz") as file:
+        inside = dict(file)
+    with np.load(folder / "others.npz") as file:
+        outside = dict(file)
+    both = {name: np.concatenate([inside[name], outside[name]]) for name in inside}
+    np.savez(folder / "both.npz", **both)
+    for others in ("members.npz", "both.npz"):
+        data = ["--members", "members.npz", "--others", others, "--output", "scores.csv"]
+        assert main(["score", "factories:tree", *data]) == 1
+        assert "300 of the 300 members among the others" in capsys.readouterr().err
+        assert not (folder / "scores.csv").exists()
+
+
+def test_a_member_among_the_others_is_told(folder, capsys):
+    assert scored("factories:tree") == 0
+    assert "of a member" not in capsys.readouterr().err
+    with np.load(folder / "members.npz") as file:
+        inside = dict(file)
+    with np.load(folder / "others.npz") as file:
+        outside = dict(file)
+    for name, values in outside.items():
+        values[:3] = inside[name][:3]
+    outside["features"][3:5] = inside["features"][3:5]  # under labels of their own
+    outside["labels"][3:5] = (inside["labels"][3:5] + 1) % 10
+    np.savez(folder / "others.npz", **outside)
+    assert scored("factories:tree") == 0
+    assert "3 of the others have the features and the label of a member" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""The experiments of the chapter on audits with generated examples."""

@@ -1,0 +1,131 @@
+"""What the experiments of the chapter share: rows of games, and audits with real examples."""
+
+from collections.abc import Sequence
+
+from auditkit.attacks.generated import (
+    Mixture,
+    PairedScores,
+    one_run_games,
+    panoramia_games,
+    real_games,
+)
+
+TARGET, NULL, OWNERS_NULL = "audited", "null", "owner's null"
+PAPERS, NESTED = "as in the paper", "with the helper"
+PANORAMIA, REAL, ONE_RUN = "PANORAMIA", "RM;RN", "O(1)"
+MEMBERS_ONLY = "O(1), members only"
+
+
+def game_rows(
+    baseline: PairedScores,
+    attack: PairedScores,
+    /,
+    *,
+    pairs: Sequence[int],
+    flips: int,
+    coins: int,
+    **about: object,
+) -> list[dict]:
+    """Play PANORAMIA's games with so many pairs, and return a row for each toss of the coins.
+
+    ``difference`` is ε̃ with its sign.
+    """
+    return [
+        {
+            **about,
+            "audit": PANORAMIA,
+            "pairs": number,
+            "flip": flip,
+            "c_lower": game.c_lower,
+            "both_lower": game.c_plus_epsilon_lower,
+            "difference": game.details["difference"],
+            "ceiling": game.details["ceiling"],
+        }
+        for number in pairs
+        for flip, game in enumerate(
+            panoramia_games(baseline.first(number), attack.first(number), flips=flips, rng=coins)
+        )
+    ]
+
+
+def real_rows(
+    attack: PairedScores, /, *, pairs: Sequence[int], flips: int, coins: int, **about: object
+) -> list[dict]:
+    """Play the games of RM;RN; ``difference`` is the bound on ε, and c is 0."""
+    return [
+        {
+            **about,
+            "audit": REAL,
+            "pairs": number,
+            "flip": flip,
+            "c_lower": 0.0,
+            "both_lower": game.epsilon,
+            "difference": game.epsilon,
+            "ceiling": game.details["ceiling"],
+        }
+        for number in pairs
+        for flip, game in enumerate(real_games(attack.first(number), flips=flips, rng=coins))
+    ]
+
+
+def one_run_rows(
+    scores: PairedScores,
+    /,
+    *,
+    pairs: Sequence[int],
+    flips: int,
+    coins: int,
+    attack: str = "loss",
+    guess: str = "both",
+    **about: object,
+) -> list[dict]:
+    """Play O(1) with two thresholds, or with that for members alone; ``difference`` bounds ε."""
+    return [
+        {
+            **about,
+            "audit": ONE_RUN if guess == "both" else MEMBERS_ONLY,
+            "attack": attack,
+            "pairs": number,
+            "flip": flip,
+            "c_lower": 0.0,
+            "both_lower": game.epsilon,
+            "difference": game.epsilon,
+            "ceiling": None,
+        }
+        for number in pairs
+        for flip, game in enumerate(
+            one_run_games(scores.first(number), flips=flips, guess=guess, rng=coins)
+        )
+    ]
+
+
+def all_rows(
+    generated: Mixture,
+    unseen: Mixture,
+    helper: object,
+    losses: dict[str, object],
+    *,
+    pairs: Sequence[int],
+    flips: int,
+    coins: int,
+    **about: object,
+) -> list[dict]:
+    """Audit models by generated and by unseen real examples, with equal coins for each.
+
+    The attack sees the model's loss, as in the paper, or the helper's loss too, as the baseline
+    does. O(1) ranks by the loss, as in the paper, or by the scores of the attack with the helper.
+    `losses` has a model by its name.
+    """
+    baseline = generated.scores(helper)
+    rows = []
+    for release, loss in losses.items():
+        options = {"pairs": pairs, "flips": flips, "coins": coins, "release": release, **about}
+        for attack, seen in ((PAPERS, (loss,)), (NESTED, (helper, loss))):
+            rows += game_rows(baseline, generated.scores(*seen), attack=attack, **options)
+            scores = unseen.scores(*seen)
+            rows += real_rows(scores, attack=attack, **options)
+        # the scores are now those of the attack with the helper
+        for guess in ("both", "members"):
+            rows += one_run_rows(unseen.loss_scores(loss), guess=guess, **options)
+            rows += one_run_rows(scores, attack=NESTED, guess=guess, **options)
+    return rows

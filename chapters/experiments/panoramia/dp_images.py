@@ -1,0 +1,143 @@
+"""Networks on images that are trained with DP-SGD, by Opacus, at several ε."""
+
+import math
+import warnings
+from functools import cache, partial
+
+import numpy as np
+import torch
+
+from auditkit.experiment import Results, experiment, profile
+from auditkit.models.generators import Examples
+from auditkit.models.networks import mlp
+from auditkit.models.training import Models
+from experiments.panoramia.audits import NULL, TARGET, all_rows
+from experiments.panoramia.images import (
+    AUDITED,
+    CLASSES,
+    DIRECTIONS,
+    SAMPLED,
+    accuracy,
+    coins_of,
+    helper_of,
+    loss_of,
+    mixture,
+    train,
+    unseen_mixture,
+    world,
+)
+
+DELTA = 1e-5
+BATCH, RATE, CLIP = 512, 2.0, 1.0
+SCALE = 5.0  # a typical feature, so that gradients are of the size that clipping expects
+NETWORKS = {"64-64": (64, 64), "64": (64,)}
+
+
+def cell(
+    network: str,
+    epsilon: float,
+    epochs: int,
+    seed: int,
+    flips: int,
+    rng: np.random.Generator,
+) -> list[dict]:
+    """Audit a private network, and one trained as privately on other images.
+
+    With ``epsilon`` infinite it is trained without clipping and noise, by the chapter's optimiser.
+    """
+    del rng  # coins go with the seed
+    own = world(seed)
+    models = {name: private(seed, name, network, epsilon, epochs) for name in (TARGET, NULL)}
+    return all_rows(
+        mixture(seed, SAMPLED),
+        unseen_mixture(seed),
+        helper_of(seed, SAMPLED),
+        {name: loss_of(model) for name, model in models.items()},
+        pairs=(AUDITED,),
+        flips=flips,
+        coins=coins_of(seed),
+        member_accuracy=accuracy(models[TARGET], own.members),
+        unseen_accuracy=accuracy(models[TARGET], own.unseen),
+    )
+
+
+@cache
+def private(seed: int, release: str, network: str, epsilon: float, epochs: int) -> Models:
+    """Train a network on members or on others, with or without privacy."""
+    examples = {TARGET: world(seed).members, NULL: world(seed).others}[release]
+    start = (1 + seed) * 1000 + 500 + (release == NULL)
+    widths = NETWORKS[network]
+    if math.isinf(epsilon):
+        return train(examples, epochs, start, widths=widths)
+    return fit_private(examples, epsilon, epochs, start, widths)
+
+
+def fit_private(
+    examples: Examples, epsilon: float, epochs: int, seed: int, widths: tuple[int, ...]
+) -> Models:
+    """Train a network by DP-SGD with Poisson batches, (ε, 1e-5)-DP by the Rényi accountant."""
+    from opacus import PrivacyEngine
+    from torch.utils.data import DataLoader, TensorDataset
+
+    make = partial(mlp, DIRECTIONS, CLASSES, hidden=widths)
+    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+        # Opacus says on every run that its noise is not cryptographic, and torch that hooks are old
+        warnings.simplefilter("ignore")
+        torch.default_generator.manual_seed(seed)
+        network = make()
+        data = TensorDataset(
+            torch.from_numpy(examples.inputs / np.float32(SCALE)), torch.from_numpy(examples.labels)
+        )
+        wrapped, optimiser, batches = PrivacyEngine(accountant="rdp").make_private_with_epsilon(
+            module=network,
+            optimizer=torch.optim.SGD(network.parameters(), lr=RATE),
+            data_loader=DataLoader(
+                data, batch_size=BATCH, generator=torch.Generator().manual_seed(seed)
+            ),
+            target_epsilon=epsilon,
+            target_delta=DELTA,
+            epochs=epochs,
+            max_grad_norm=CLIP,
+            noise_generator=torch.Generator().manual_seed(seed + 1),
+        )
+        for _ in range(epochs):
+            for inputs, labels in batches:
+                optimiser.zero_grad()
+                torch.nn.functional.cross_entropy(wrapped(inputs), labels).backward()
+                optimiser.step()
+    weights = {name: weight.detach()[None] for name, weight in network.named_parameters()}
+    weights["1.weight"] = weights["1.weight"] / SCALE  # it takes features as they are from here on
+    return Models(make, weights)
+
+
+def grid() -> list[dict]:
+    """Return the paper's cells: two networks, and at two ε one that is trained for less."""
+    every = (1.0, 2.0, 6.0, 10.0, 15.0, math.inf)
+    return [
+        {"network": network, "epsilon": epsilon, "epochs": epochs, "seed": seed, "flips": 10}
+        for seed in range(3)
+        for network, epochs, levels in (
+            ("64-64", 30, every),
+            ("64-64", 10, every[-2:]),
+            ("64", 30, (1.0, *every[-2:])),
+        )
+        for epsilon in levels
+    ]
+
+
+GRID = {
+    "paper": grid(),
+    "quick": [{"network": "64", "epsilon": 10.0, "epochs": 1, "seed": 0, "flips": 3}],
+}
+
+
+def run(n_jobs: int | None = None) -> Results:
+    """Run the grid of the profile."""
+    return experiment("pan-private", cell, GRID[profile()], tolerance=0.5, n_jobs=n_jobs)
+
+
+if __name__ == "__main__":
+    # by its name, which the provenance keeps: this very file would be called __main__
+    from experiments.panoramia import dp_images
+
+    dp_images.run(n_jobs=1)

@@ -1,0 +1,348 @@
+"""Texts: chunks of film reviews, and what a small language model writes in their place.
+
+The paper has GPT-2 on WikiText. Here a transformer of two small blocks and a thousand words learns
+English from reviews of IMDB that nobody audits, and is the start of all other models, as GPT-2 is
+in the paper. An example is the second chunk of a review, 32 tokens. A generated one follows the
+first chunk of a review that the generator has not been trained on: the first half of what it can
+look at is the prompt, the second half its own. Each prompt is used once, where the paper uses it
+eight times, since the games ask for independent examples.
+
+The audited models learn second chunks alone, at 2, 5 and 12 passes, or privately with Opacus. Nulls
+learn as many chunks of other reviews.
+"""
+
+import time
+import warnings
+from collections.abc import Callable
+from functools import cache, partial
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import nn
+
+from auditkit.attacks.generated import Mixture, generate
+from auditkit.datasets import load
+from auditkit.experiment import Results, experiment, profile, stored
+from auditkit.models.generators import Examples
+from auditkit.models.networks import small_gpt
+from auditkit.models.text_generator import (
+    LanguageModel,
+    Prompted,
+    Vocabulary,
+    chunks,
+    fit_language_model,
+    fit_vocabulary,
+)
+from auditkit.models.training import Models
+from experiments.panoramia.audits import (
+    NESTED,
+    NULL,
+    PAPERS,
+    game_rows,
+    one_run_rows,
+    real_rows,
+)
+
+ID, PRIVATE = "pan-texts", "pan-texts-private"
+WORDS, CHUNK = 1_000, 32
+PUBLIC = 8_000  # reviews that the start is trained on
+SPARE, TRAINING, AUDITED = (
+    2_000,
+    2_000,
+    3_000,
+)  # members: the generator's, the attack's, the audit's
+UNSEEN_TRAINING, UNSEEN = 2_000, 3_000
+PROMPTS = 7_000  # of the generator's reviews: 2,000 for training, 3,000 for the audit, the helper
+MEMBERS = SPARE + TRAINING + AUDITED
+PASSES = (2, 5, 12)
+HELPED = 3  # passes of the helper, after which its loss on other generated chunks is least
+PAIRS = (500, 1_000, 3_000)
+COUNTED = 100  # words that the classifiers count
+TOP_K = 200
+
+# private fine-tuning
+CLIP, BATCH, PRIVATE_PASSES, DELTA = 1.0, 250, 6, 1e-5
+
+
+class World(NamedTuple):
+    """Reviews of a seed: chunks by who may see them."""
+
+    public: np.ndarray  # (n, 64), both chunks in one
+    spare: np.ndarray  # (n, 64); the second chunks are members
+    train: Examples
+    real: Examples
+    members: np.ndarray  # (n, 32)
+    unseen_train: Examples
+    unseen: Examples
+    others: np.ndarray  # as many as members, for the null
+    prompts: np.ndarray  # (n, 32)
+
+
+@cache
+def words() -> Vocabulary:
+    """Return the vocabulary, from public reviews."""
+    texts, order = reviews()
+    return fit_vocabulary([texts[row] for row in order[:PUBLIC]], WORDS)
+
+
+@cache
+def reviews() -> tuple[list[str], np.ndarray]:
+    """Return the reviews, each once, and an order in which the first ones are public."""
+    texts = sorted(set(load("imdb")["texts"]))
+    return texts, np.random.default_rng(0).permutation(len(texts))
+
+
+@cache
+def cut() -> np.ndarray:
+    """Return two chunks of every review that is long enough, the public ones first."""
+    texts, order = reviews()
+    found, _ = chunks([texts[row] for row in order], words(), CHUNK, number=2)
+    return found
+
+
+@cache
+def world(seed: int) -> World:
+    """Deal the reviews that are not public."""
+    rng = np.random.default_rng((seed, 1))
+    pieces = cut()
+    rest = rng.permutation(pieces[PUBLIC:])
+    sizes = (SPARE, TRAINING, AUDITED, UNSEEN_TRAINING, UNSEEN, MEMBERS, PROMPTS)
+    spare, train, real, unseen_train, unseen, others, prompts = np.split(
+        rest[: sum(sizes)], np.cumsum(sizes)[:-1]
+    )
+    second = partial(np.take, indices=1, axis=1)
+    return World(
+        pieces[:PUBLIC].reshape(PUBLIC, -1),
+        spare.reshape(SPARE, -1),
+        Examples(second(train)),
+        Examples(second(real)),
+        np.concatenate([second(part) for part in (spare, train, real)]),
+        Examples(second(unseen_train)),
+        Examples(second(unseen)),
+        second(others),
+        prompts[:, 0],
+    )
+
+
+def trained(
+    rows: np.ndarray, passes: int, seed: int, initial: LanguageModel | None = None
+) -> LanguageModel:
+    """Train a model on rows of tokens."""
+    return fit_language_model(
+        rows,
+        vocabulary=len(words()),
+        length=2 * CHUNK,
+        passes=passes,
+        seed=seed,
+        initial=initial,
+        learning_rate=2e-3 if initial is None else 1e-3,
+    )
+
+
+@cache
+def start() -> LanguageModel:
+    """Train the model that all others start from."""
+    return trained(world(0).public, 3, 0)
+
+
+@cache
+def made(seed: int) -> tuple[Examples, float]:
+    """Generate chunks, for training, audit and helper; and say how many seconds that took."""
+    first = time.perf_counter()
+    deal = world(seed)
+    source = Prompted(trained(deal.spare, 3, seed, start()), deal.prompts, TOP_K)
+    found = generate(source, PROMPTS, rng=np.random.default_rng((seed, 2)))
+    return found, time.perf_counter() - first
+
+
+@cache
+def mixtures(seed: int) -> tuple[Mixture, Mixture]:
+    """Return members with generated chunks, and members with unseen ones."""
+    deal, (drawn, _) = world(seed), made(seed)
+    fake = drawn[:TRAINING], drawn[TRAINING : TRAINING + AUDITED]
+    return (
+        mixed((deal.train, fake[0], deal.real, fake[1])),
+        mixed((deal.train, deal.unseen_train, deal.real, deal.unseen)),
+    )
+
+
+def mixed(parts: tuple[Examples, ...]) -> Mixture:
+    """Return a mixture of which classifiers see the below; what they see is worked out once."""
+    matrix = sight(Examples(np.concatenate([part.inputs for part in parts])))
+    return Mixture(*parts, see=matrix)
+
+
+def sight(examples: Examples) -> np.ndarray:
+    """Return what classifiers see of chunks.
+
+    How often common words are there, what the start gathers from a chunk, and the losses that the
+    start has: it is public, as GPT-2 is.
+    """
+    rows = examples.inputs
+    counts = (rows[:, :, None] == np.arange(COUNTED)).sum(axis=1)
+    return np.column_stack((counts, start().states(rows), sequence(start())(examples)))
+
+
+def sequence(model: LanguageModel) -> Callable[[Examples], np.ndarray]:
+    """Return the loss as classifiers see it: of every token, their mean and their largest."""
+
+    def loss(examples: Examples) -> np.ndarray:
+        each = model.losses(examples.inputs)
+        return np.column_stack((each.mean(axis=1), each.max(axis=1), each))
+
+    return loss
+
+
+def mean(model: LanguageModel) -> Callable[[Examples], np.ndarray]:
+    """Return the loss as O(1) sees it: the mean over tokens."""
+    return lambda examples: model.losses(examples.inputs).mean(axis=1)
+
+
+@cache
+def helper(seed: int) -> LanguageModel:
+    """Train the helper on generated chunks that nobody else sees."""
+    return trained(made(seed)[0].inputs[TRAINING + AUDITED :], HELPED, seed + 10, start())
+
+
+def cell(
+    seed: int,
+    flips: int,
+    *,
+    rng: np.random.Generator,  # noqa: ARG001 - the seed decides all
+) -> list[dict]:
+    """Audit models of 2, 5 and 12 passes, and a null of 12.
+
+    Rows without a release are baselines: ``none`` sees the chunk alone, ``helper`` the helper's
+    losses too. ``loss`` and ``unseen_loss`` are the model's on members and on unseen chunks,
+    ``generated_loss`` on generated ones.
+    """
+    deal = world(seed)
+    rows = []
+    model, done = start(), 0
+    releases = {}
+    for passes in PASSES:  # a longer training goes on from a shorter one
+        model = trained(deal.members, passes - done, 100 * seed + passes, model)
+        releases[f"{passes} passes"], done = model, passes
+    releases[NULL] = trained(deal.others, PASSES[-1], 100 * seed, start())
+    # the same coins for private models
+    options = {"pairs": PAIRS, "flips": flips, "coins": seed}
+    rows += baseline_rows(seed, options)
+    for name, release in releases.items():
+        rows += release_rows(seed, release, options, release=name)
+    return rows
+
+
+def private_cell(epsilon: float, seed: int, flips: int, *, rng: np.random.Generator) -> list[dict]:
+    """Audit a model that was fine-tuned privately, and a null; columns as in `cell`."""
+    options = {"pairs": PAIRS, "flips": flips, "coins": seed}
+    rows = []
+    for name, lessons in (("private", world(seed).members), (NULL, world(seed).others)):
+        release = private(lessons, epsilon, int(rng.integers(2**31)))
+        rows += release_rows(seed, release, options, release=name)
+    return rows
+
+
+def baseline_rows(seed: int, options: dict) -> list[dict]:
+    """Play the games of both baselines against themselves."""
+    generated, _ = mixtures(seed)
+    rows = []
+    for name, seen in (("none", ()), ("helper", (sequence(helper(seed)),))):
+        scores = baseline_scores(seed) if seen else generated.scores()
+        rows += game_rows(scores, scores, attack="none", baseline=name, release="none", **options)
+    return [{**row, "training_seconds": made(seed)[1]} for row in rows]
+
+
+@cache
+def baseline_scores(seed: int):
+    """Return the scores of the baseline that sees the helper's losses."""
+    return mixtures(seed)[0].scores(sequence(helper(seed)))
+
+
+def release_rows(seed: int, model: LanguageModel, options: dict, **about: str) -> list[dict]:
+    """Audit a model by generated and by unseen chunks."""
+    generated, unseen = mixtures(seed)
+    loss = sequence(model)
+    rows = []
+    for attack, seen in ((PAPERS, (loss,)), (NESTED, (sequence(helper(seed)), loss))):
+        rows += game_rows(
+            baseline_scores(seed),
+            generated.scores(*seen),
+            attack=attack,
+            baseline="helper",
+            **about,
+            **options,
+        )
+    rows += real_rows(unseen.scores(loss), attack=PAPERS, **about, **options)
+    rows += one_run_rows(unseen.loss_scores(mean(model)), **about, **options)
+    losses = {
+        "loss": float(mean(model)(generated.real).mean()),
+        "unseen_loss": float(mean(model)(unseen.other).mean()),
+        "generated_loss": float(mean(model)(generated.other).mean()),
+    }
+    return [{**row, **losses} for row in rows]
+
+
+def private(rows: np.ndarray, epsilon: float, seed: int) -> LanguageModel:
+    """Fine-tune the start with DP-SGD: Poisson batches, clipped gradients of chunks, and noise."""
+    from opacus import PrivacyEngine
+
+    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+        # of torch's hooks, of noise that is not for cryptography, of orders at the end of a list
+        warnings.simplefilter("ignore")
+        torch.default_generator.manual_seed(seed)
+        network = start().models.module(0).train()
+        optimiser = torch.optim.Adam(network.parameters(), lr=1e-3)
+        tokens = torch.from_numpy(rows)
+        loader = torch.utils.data.DataLoader(
+            torch.utils.data.TensorDataset(tokens[:, :-1], tokens[:, 1:]), batch_size=BATCH
+        )
+        network, optimiser, loader = PrivacyEngine(accountant="rdp").make_private_with_epsilon(
+            module=network,
+            optimizer=optimiser,
+            data_loader=loader,
+            target_epsilon=epsilon,
+            target_delta=DELTA,
+            epochs=PRIVATE_PASSES,
+            max_grad_norm=CLIP,
+        )
+        for _ in range(PRIVATE_PASSES):
+            for x, y in loader:
+                if len(x):
+                    optimiser.zero_grad()
+                    nn.functional.cross_entropy(network(x).transpose(1, 2), y).backward()
+                    optimiser.step()
+    weights = {name: weight.detach()[None] for name, weight in network._module.named_parameters()}
+    return LanguageModel(Models(partial(small_gpt, len(words()), 2 * CHUNK), weights))
+
+
+GRID = {
+    "paper": {
+        ID: {"seed": list(range(3)), "flips": [5]},
+        PRIVATE: {"epsilon": [1.0, 10.0], "seed": [0], "flips": [5]},
+    },
+    # reviews do not ship
+    "quick": None,
+}
+CELLS = {ID: cell, PRIVATE: private_cell}
+# networks amplify rounding, which differs with threads and processors, and a bound rests on the few
+# examples that they are surest of
+TOLERANCE = 1.0
+
+
+def run(n_jobs: int | None = None) -> list[Results]:
+    """Run the grids of the paper profile; the quick one draws from what that has stored."""
+    grids = GRID[profile()]
+    if grids is None:
+        return [stored(name) for name in CELLS]
+    return [
+        experiment(name, function, grids[name], tolerance=TOLERANCE, n_jobs=n_jobs)
+        for name, function in CELLS.items()
+    ]
+
+
+if __name__ == "__main__":
+    # by its name, which the provenance keeps: this very file would be called __main__
+    from experiments.panoramia import texts
+
+    texts.run(n_jobs=1)

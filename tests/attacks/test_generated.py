@@ -1,0 +1,413 @@
+"""The pipeline of PANORAMIA: who sees what, what the games say, and where nothing may be found."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+from auditkit import one_run, panoramia
+from auditkit.attacks.generated import (
+    Mixture,
+    PairedScores,
+    audit_with_generated,
+    cross_entropy,
+    features_of,
+    generate,
+    one_run_games,
+    panoramia_games,
+    real_games,
+    sampled_labels,
+    split_members,
+)
+from auditkit.models.generators import Examples
+
+
+def normal(number, shift, seed, columns=3):
+    rng = np.random.default_rng(seed)
+    return Examples(rng.normal(size=(number, columns)) + shift)
+
+
+def mixed(shift=1.0, pairs=1000, **options):
+    parts = [
+        normal(size, move, seed)
+        for seed, (size, move) in enumerate([(500, 0), (500, shift), (pairs, 0), (pairs, shift)])
+    ]
+    return Mixture(*parts, **options)
+
+
+class Fixed:
+    """A model that says the same of every example."""
+
+    def __init__(self, *chances):
+        self.chances = chances
+
+    def predict_proba(self, inputs):
+        return np.tile(self.chances, (len(inputs), 1))
+
+
+def paired(gap, pairs=2000, seed=0):
+    rng = np.random.default_rng(seed)
+    return PairedScores(rng.normal(gap, 1, pairs), rng.normal(0, 1, pairs))
+
+
+# what classifiers see
+
+
+def test_a_loss_is_minus_the_log_of_the_probability_of_the_label():
+    examples = Examples(np.zeros((2, 1)), np.array([0, 1]))
+    np.testing.assert_allclose(cross_entropy(Fixed(0.2, 0.8))(examples), -np.log([0.2, 0.8]))
+
+
+def test_the_loss_of_an_impossible_label_is_finite():
+    loss = cross_entropy(Fixed(1.0, 0.0))(Examples(np.zeros((1, 1)), np.array([1])))
+    assert np.isfinite(loss).all()
+    assert loss[0] > 700
+
+
+def test_a_cross_entropy_needs_labels_and_a_model():
+    with pytest.raises(ValueError, match="labels"):
+        cross_entropy(Fixed(1.0))(Examples(np.zeros((1, 1))))
+    with pytest.raises(TypeError, match="predict_proba"):
+        cross_entropy(lambda x: x)
+
+
+class Named(Fixed):
+    """The same with classes that are not 0, 1, and so on."""
+
+    def __init__(self, classes, *chances):
+        super().__init__(*chances)
+        self.classes_ = np.array(classes)
+
+
+def test_columns_of_a_model_are_its_classes():
+    model = Named([1, 5], 0.25, 0.75)
+    examples = Examples(np.zeros((3, 1)), np.array([5, 1, 3]))
+    loss = cross_entropy(model)(examples)
+    np.testing.assert_allclose(loss[:2], [-np.log(0.75), -np.log(0.25)])
+    assert 700 < loss[2] < np.inf  # a class that the model has never met
+    assert set(sampled_labels(model, np.zeros((50, 1)), rng=0)) == {1, 5}
+
+
+def test_a_model_of_other_classes_altogether_is_turned_away():
+    examples = Examples(np.zeros((2, 1)), np.array([0, 1]))
+    for classes, words in ((["a", "b"], "must know classes"), ([0, 1, 2], "column")):
+        with pytest.raises(ValueError, match=words):
+            cross_entropy(Named(classes, 0.5, 0.5))(examples)
+
+
+def test_labels_are_drawn_as_often_as_the_model_says():
+    labels = sampled_labels(Fixed(0.2, 0.5, 0.3), np.zeros((20_000, 1)), rng=0)
+    np.testing.assert_allclose(np.bincount(labels) / 20_000, [0.2, 0.5, 0.3], atol=0.015)
+
+
+def test_a_label_of_probability_zero_is_never_drawn():
+    labels = sampled_labels(Fixed(0.0, 1.0, 0.0), np.zeros((20_000, 1)), rng=0)
+    assert (labels == 1).all()
+
+
+def test_labels_are_columns_of_their_own():
+    seen = features_of(Examples(np.ones((2, 1, 2)), np.array([2, 0])))
+    np.testing.assert_array_equal(seen, [[1, 1, 0, 0, 1], [1, 1, 1, 0, 0]])
+
+
+def test_an_attack_sees_the_loss_and_a_baseline_does_not():
+    game = mixed(shift=0.0)
+    known = {row.tobytes() for part in (game.train_real, game.real) for row in part.inputs}
+    blind = game.scores()
+    told = game.scores(lambda e: [float(row.tobytes() in known) for row in e.inputs])
+    assert (blind.real > blind.other).mean() < 0.6
+    assert (told.real > told.other).all()
+
+
+def test_losses_of_several_numbers_are_columns():
+    seen = []
+
+    class Spy(LogisticRegression):
+        def fit(self, rows, truth):
+            seen.append(rows.shape)
+            return super().fit(rows, truth)
+
+    mixed().scores(lambda e: e.inputs[:, :2], lambda e: e.inputs[:, 0], classifier=Spy())
+    assert seen == [(1000, 3 + 2 + 1)]
+
+
+def test_see_decides_what_a_classifier_is_shown():
+    blind = mixed(see=lambda e: np.zeros((len(e), 1))).scores()
+    assert len(np.unique(np.append(blind.real, blind.other))) == 1
+
+
+def test_what_is_seen_may_be_a_matrix_for_all_parts():
+    by_function = mixed(see=lambda examples: examples.inputs[:, :1])
+    parts = (by_function.train_real, by_function.train_other, by_function.real, by_function.other)
+    matrix = np.concatenate([part.inputs[:, :1] for part in parts])
+    by_matrix = mixed(see=matrix)
+    np.testing.assert_array_equal(by_matrix.scores().real, by_function.scores().real)
+    with pytest.raises(ValueError, match="same length"):
+        mixed(see=matrix[1:]).scores()
+
+
+@pytest.mark.parametrize("classifier", [LinearSVC(), DecisionTreeClassifier(max_depth=3)])
+def test_any_classifier_of_scikit_learn_fits_and_is_left_untrained(classifier):
+    scores = mixed(shift=2.0).scores(classifier=classifier)
+    assert scores.real.mean() > scores.other.mean()
+    assert not hasattr(classifier, "classes_")
+
+
+def test_what_is_no_classifier_is_turned_away():
+    with pytest.raises(TypeError, match="classifier"):
+        mixed().scores(classifier=np.mean)
+
+
+def test_audited_pairs_are_not_trained_on():
+    game = mixed(shift=0.0, pairs=300)
+    scores = game.scores(classifier=DecisionTreeClassifier(random_state=0))
+    assert abs((scores.real - scores.other).mean()) < 0.2
+
+
+def test_a_mixture_needs_pairs_and_labels_throughout():
+    one, two = normal(5, 0, 0), normal(6, 0, 0)
+    with pytest.raises(ValueError, match="same length"):
+        Mixture(one, one, one, two)
+    with pytest.raises(ValueError, match="labels"):
+        Mixture(one, one, one, one.labelled(np.zeros(5)))
+
+
+def test_scores_by_loss_are_highest_where_the_loss_is_lowest():
+    game = mixed()
+    scores = game.loss_scores(lambda e: e.inputs[:, 0])
+    np.testing.assert_array_equal(scores.real, -game.real.inputs[:, 0])
+
+
+# the games
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**32), pairs=st.integers(1, 40))
+def test_a_coin_shows_one_of_each_pair(seed, pairs):
+    scores, coins = paired(1.0, pairs, seed), np.random.default_rng(seed).random(pairs) < 0.5
+    shown = scores.shown(coins)
+    assert [shown[i] for i in range(pairs)] == [
+        scores.real[i] if coins[i] else scores.other[i] for i in range(pairs)
+    ]
+
+
+def test_games_are_panoramia_on_what_the_coins_show():
+    weak, strong = paired(0.5), paired(2.0, seed=1)
+    coins = np.random.default_rng(7).random((3, 2000)) < 0.5
+    found = panoramia_games(weak, strong, flips=3, rng=7, delta=1e-5, closeness_slack=1e-4)
+    for game, real in zip(found, coins, strict=True):
+        want = panoramia(
+            weak.shown(real), strong.shown(real), real, delta=1e-5, closeness_slack=1e-4
+        )
+        assert game == want
+
+
+def test_equal_seeds_toss_equal_coins():
+    one, other = (panoramia_games(paired(1.0), paired(2.0), flips=2, rng=3) for _ in range(2))
+    assert one == other
+    assert one[0] != one[1]
+
+
+def test_an_attack_that_adds_nothing_measures_nothing():
+    weak = paired(1.0)
+    assert all(game.details["difference"] == 0.0 for game in panoramia_games(weak, weak, rng=0))
+
+
+def test_real_unseen_examples_need_no_baseline():
+    attack = paired(2.0)
+    blind = PairedScores(np.zeros(2000), np.zeros(2000))
+    games = panoramia_games(blind, attack, flips=3, rng=0)
+    for bound, game in zip(real_games(attack, flips=3, rng=0), games, strict=True):
+        assert (bound.epsilon, bound.claim) == (game.c_plus_epsilon_lower, "lower bound")
+        assert bound.confidence == pytest.approx(0.975)
+
+
+def test_scores_that_know_nothing_bound_nothing_in_any_of_three_audits():
+    blind = paired(0.0)
+    for games in (
+        panoramia_games(blind, paired(0.0, seed=5), rng=0),
+        real_games(blind, rng=0),
+        one_run_games(blind, rng=0),
+    ):
+        assert all(game.epsilon == 0.0 for game in games)
+
+
+def test_randomised_response_is_not_overstated():
+    rng = np.random.default_rng(0)
+    epsilon, missed = 1.0, 0
+    for _ in range(40):
+        told = rng.random((2, 500)) < np.array([[np.e], [1.0]]) / (1.0 + np.e)
+        scores = PairedScores(*(told + 1e-3 * rng.normal(size=(2, 500))))
+        bounds = [games(scores, flips=1, rng=rng)[0] for games in (real_games, one_run_games)]
+        missed += sum(bound.epsilon > epsilon for bound in bounds)
+    assert missed <= 4  # of 80, at 2.5% and 5%
+
+
+def test_two_thresholds_are_the_best_of_all_pairs_at_a_share_of_the_level():
+    scores, coins = paired(2.0, 200), np.random.default_rng(1).random(200) < 0.5
+    (bound,) = one_run_games(scores, flips=1, rng=1)
+    shown = scores.shown(coins)
+    numbers = [0, 10, 14, 20, 28, 40, 56, 80, 113, 160]
+    best, tests = 0.0, 0
+    pairs = [(a, b) for a in numbers for b in numbers if 0 < a + b <= 200]
+    for high, low in pairs:
+        order = np.argsort(-shown, kind="stable")
+        right = coins[order[:high]].sum() + (~coins[order[200 - low :]]).sum()
+        sharper = 1.0 - 0.05 / len(pairs)
+        best = max(best, one_run(int(right), high + low, 200, confidence=sharper).epsilon)
+        tests += 1
+    assert bound.epsilon == pytest.approx(best, abs=1e-9)
+    assert bound.details["tests"] == tests
+
+
+def test_guesses_of_members_alone_are_some_of_all_guesses():
+    scores = paired(1.0)
+    (both,), (members,) = (
+        one_run_games(scores, guess=guess, flips=1, rng=0) for guess in ("both", "members")
+    )
+    assert members.details["others_guessed"] == 0
+    assert members.details["tests"] < both.details["tests"]
+    # whose lowest scores alone tell others apart has nothing to say of members
+    below = PairedScores(
+        np.zeros(2000), -(np.random.default_rng(1).random(2000) < 0.2).astype(float)
+    )
+    (found,), (nothing,) = (
+        one_run_games(below, guess=guess, flips=1, rng=0) for guess in ("both", "members")
+    )
+    assert found.epsilon > 2.0 > 0.5 > nothing.epsilon
+    with pytest.raises(ValueError, match="guess"):
+        one_run_games(scores, guess="others", rng=0)
+
+
+def test_unseen_examples_that_stand_out_are_for_one_run_only():
+    rng = np.random.default_rng(0)
+    # some of the others have scores that no member has; members never stand out
+    other = np.where(rng.random(2000) < 0.2, -9.0, 0.0) + 1e-3 * rng.normal(size=2000)
+    scores = PairedScores(1e-3 * rng.normal(size=2000), other)
+    (one_sided,), (both,) = (games(scores, flips=1, rng=1) for games in (real_games, one_run_games))
+    assert one_sided.epsilon < 0.5 < 2.0 < both.epsilon
+
+
+@pytest.mark.parametrize("games", [real_games, one_run_games])
+@pytest.mark.parametrize(("ask", "name"), [({"flips": 0}, "flips"), ({"confidence": 1.0}, "conf")])
+def test_games_turn_bad_input_away(games, ask, name):
+    with pytest.raises(ValueError, match=name):
+        games(paired(1.0), rng=0, **ask)
+
+
+def test_games_need_the_same_pairs_and_enough_of_them():
+    with pytest.raises(ValueError, match="same length"):
+        panoramia_games(paired(1.0, 5), paired(1.0, 6), rng=0)
+    with pytest.raises(ValueError, match="at least 10"):
+        one_run_games(paired(1.0, 5), rng=0)
+    with pytest.raises(ValueError, match="finite"):
+        PairedScores(np.array([np.nan]), np.array([0.0]))
+
+
+# the first phase
+
+
+@given(members=st.integers(3, 60), data=st.data())
+def test_members_are_dealt_once_each(members, data):
+    training = data.draw(st.integers(1, members - 2))
+    audited = data.draw(st.integers(1, members - training - 1))
+    parts = split_members(members, training=training, audited=audited, rng=0)
+    assert [len(part) for part in parts] == [members - training - audited, training, audited]
+    assert sorted(np.concatenate(parts)) == list(range(members))
+
+
+def test_a_deal_leaves_members_to_the_generator():
+    with pytest.raises(ValueError, match="leave members to the generator"):
+        split_members(10, training=5, audited=5, rng=0)
+
+
+@pytest.mark.parametrize(("made", "error"), [(np.zeros((3, 2)), "make 4"), (np.zeros(4), "shape")])
+def test_a_generator_has_to_make_what_is_asked(made, error):
+    class Odd:
+        def sample(self, number, *, rng):  # noqa: ARG002
+            return made
+
+    with pytest.raises(ValueError, match=error):
+        generate(Odd(), 4, rng=0)
+
+
+def test_what_is_no_generator_is_turned_away():
+    with pytest.raises(TypeError, match="sample"):
+        generate(np.zeros(3), 4, rng=0)
+
+
+# all of it
+
+
+class TrueLaw:
+    """A generator that draws from the law of the data."""
+
+    def sample(self, number, *, rng):
+        return people(number, rng)
+
+
+def people(number, rng):
+    # labels that nothing tells: who is right about them knows them by heart
+    return Examples(rng.normal(size=(number, 3)), rng.integers(8, size=number))
+
+
+def tree(examples, _rng):
+    return DecisionTreeClassifier(random_state=0).fit(examples.inputs, examples.labels)
+
+
+def whole_audit(members, model):
+    return audit_with_generated(
+        members,
+        model,
+        fit_generator=lambda *_: TrueLaw(),
+        fit_model=tree,
+        training=600,
+        audited=1000,
+        flips=3,
+        rng=0,
+    )
+
+
+def test_a_model_that_knows_its_members_by_heart_is_found_out():
+    rng = np.random.default_rng(0)
+    members = people(2600, rng)
+    result = whole_audit(members, tree(members, rng))
+    measured = np.mean([game.details["difference"] for game in result.games])
+    null = np.mean([game.details["difference"] for game in result.null_games])
+    assert measured > 1.0 > 0.2 > null
+    assert "An estimate, not a bound" in str(result)
+
+
+def test_a_model_of_other_people_is_not():
+    rng = np.random.default_rng(0)
+    members, others = people(2600, rng), people(2600, rng)
+    result = whole_audit(members, tree(others, rng))
+    assert max(game.epsilon for game in result.games) < 0.2
+
+
+def test_labels_are_drawn_where_a_generator_gives_none():
+    class Bare(TrueLaw):
+        def sample(self, number, *, rng):
+            return people(number, rng).inputs
+
+    rng = np.random.default_rng(0)
+    members = people(1000, rng)
+    result = audit_with_generated(
+        members,
+        tree(members, rng),
+        fit_generator=lambda *_: Bare(),
+        fit_model=tree,
+        training=200,
+        audited=200,
+        flips=1,
+        rng=0,
+    )
+    assert len(result.attack) == 200
+
+
+def test_an_audit_needs_labelled_members():
+    with pytest.raises(ValueError, match="labels"):
+        whole_audit(normal(2600, 0, 0), Fixed(1.0))

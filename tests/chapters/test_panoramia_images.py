@@ -1,0 +1,166 @@
+"""Images, generated images and networks of the chapter: who is what, and what the rows say."""
+
+import itertools
+
+import numpy as np
+import pytest
+from experiments.panoramia import audits, comparison, dp_images, images, simulation
+from scipy.stats import binom
+
+from auditkit import panoramia
+from auditkit.attacks.generated import Mixture, PairedScores
+from auditkit.models.generators import Examples
+
+
+def keys(examples):
+    return {row.tobytes() for row in np.ascontiguousarray(examples.inputs)}
+
+
+def normal(number, shift=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    return Examples(rng.normal(size=(number, 2)) + shift, rng.integers(2, size=number))
+
+
+def test_images_are_dealt_once_each():
+    own = images.world(0)
+    assert len(own.members) == len(own.others) == images.MEMBERS
+    dealt = keys(own.spare), keys(own.train), keys(own.real)
+    assert set().union(*dealt) == keys(own.members)
+    groups = (*dealt, keys(own.others), keys(own.unseen_train), keys(own.unseen))
+    for one, other in itertools.combinations(groups, 2):
+        assert not one & other
+
+
+def test_what_is_compared_tosses_the_same_coins():
+    assert images.coins_of(1) == images.coins_of(1) != images.coins_of(2)
+
+
+def test_generated_images_lie_on_the_grid_of_real_ones():
+    everything, steps, most = images.images()
+    rng = np.random.default_rng(0)
+    made = images.rounded(Examples(20 * rng.normal(size=(500, images.DIRECTIONS)), np.zeros(500)))
+    for found in (everything.inputs[:500], made.inputs):
+        counts = found / steps
+        np.testing.assert_allclose(counts, np.rint(counts), atol=1e-3)
+        assert (np.abs(counts) <= most + 1e-3).all()
+
+
+def test_a_curve_counts_the_best_guesses():
+    rng = np.random.default_rng(0)
+    scores = PairedScores(rng.normal(1, 1, 400), rng.normal(0, 1, 400))
+    coins = rng.random(400) < 0.5
+    shown = scores.shown(coins)
+    for row in images.curve(scores, coins):
+        best = np.sort(shown)[-row["guesses"]]
+        assert row["correct"] == coins[shown >= best].sum()
+        assert row["precision"] == row["correct"] / row["guesses"]
+        if row["lower"] > 0.0:
+            chance = 1.0 / (1.0 + np.exp(-row["lower"]))
+            tail = binom.sf(row["correct"] - 1, row["guesses"], chance)
+            assert tail == pytest.approx(0.025 / len(coins))
+    whole = panoramia(shown, shown, coins).c_lower
+    assert max(row["lower"] for row in images.curve(scores, coins)) <= whole + 1e-9
+
+
+def test_a_bound_without_the_union_is_the_largest_over_recalls_up_to_a_half():
+    rng = np.random.default_rng(0)
+    real = rng.random(200) < 0.5
+    scores = real + rng.normal(size=200)
+    order = np.argsort(-scores)
+    best = 0.0
+    for number in range(1, 200):
+        right = real[order[:number]].sum()
+        if not 0 < right <= real.sum() // 2:
+            continue
+        odds = np.linspace(0, 6, 6001)
+        fits = binom.sf(right - 1, number, 1 / (1 + np.exp(-odds))) <= 0.025
+        best = max(best, odds[fits].max(initial=0.0))
+    assert comparison.without_union(scores, real, 0.0) == pytest.approx(best, abs=2e-3)
+    found = [comparison.without_union(scores, real, slack) for slack in (0.0, 1e-5, 1e-3, 1e-1)]
+    assert found == sorted(found, reverse=True)
+    assert found[1] > found[-1]
+
+
+def test_slack_with_one_threshold_agrees_with_the_package():
+    # two scores only: the first one is the one threshold with a recall below one half
+    real = np.repeat((True, False, True, False), (60, 5, 70, 65))
+    scores = np.repeat((1.0, 0.0), (65, 135))
+    alone = comparison.without_union(scores + 1e-9 * np.arange(200, 0, -1), real, 1e-4)
+    whole = panoramia(scores, scores, real, closeness_slack=1e-4, confidence=0.9).c_lower
+    assert alone >= whole > 0.0  # the package spends .05 on two thresholds, .025 each
+
+
+def test_the_simulation_knows_its_truth():
+    rows = simulation.cell(2.0, 0.0, 0.0, 4000, 20, np.random.default_rng(0))
+    for row in rows:
+        assert 1.4 < row["c_lower"] < 2.6
+        assert abs(row["difference"]) < 0.4
+    blurred = simulation.cell(2.4, 0.0, 4.0, 10_000, 3, np.random.default_rng(0))[0]
+    assert blurred["correction"] == simulation.UNION
+    assert blurred["difference"] > 1.0  # with ε = 0
+    assert blurred["c_missed"] == blurred["both_missed"] == 0.0
+
+
+def test_private_training_hides_a_mistake_in_scale_nowhere():
+    examples = Examples(
+        np.random.default_rng(0).normal(size=(300, images.DIRECTIONS)).astype(np.float32),
+        np.arange(300) % 10,
+    )
+    one, other = (dp_images.fit_private(examples, 8.0, 2, 5, (8,)) for _ in range(2))
+    np.testing.assert_array_equal(one.logits(examples.inputs), other.logits(examples.inputs))
+    network = one.module(0)
+    first = network[1].weight.detach().numpy() * dp_images.SCALE
+    hidden = np.maximum(
+        examples.inputs / dp_images.SCALE @ first.T + network[1].bias.detach().numpy(), 0
+    )
+    last = hidden @ network[3].weight.detach().numpy().T + network[3].bias.detach().numpy()
+    np.testing.assert_allclose(one.logits(examples.inputs)[0], last, atol=1e-5)
+
+
+def test_every_model_is_audited_in_four_ways_with_equal_coins():
+    parts = [normal(100, 0, 1), normal(100, 1, 2), normal(60, 0, 3), normal(60, 1, 4)]
+    mixed = Mixture(*parts)
+
+    def helper(examples):
+        return examples.inputs[:, 0]
+
+    rows = audits.all_rows(
+        mixed,
+        mixed,
+        helper,
+        {audits.TARGET: helper, audits.NULL: helper},
+        pairs=(30, 60),
+        flips=2,
+        coins=3,
+        labels="any",
+    )
+    assert len(rows) == 2 * 2 * 2 * (2 + 2 + 4)
+    names = (audits.PANORAMIA, audits.REAL, audits.ONE_RUN, audits.MEMBERS_ONLY)
+    assert {row["audit"] for row in rows} == set(names)
+    for audit in (audits.ONE_RUN, audits.MEMBERS_ONLY):
+        seen = {row["attack"] for row in rows if row["audit"] == audit}
+        assert seen == {"loss", audits.NESTED}
+    same = [
+        [row["difference"] for row in rows if row["release"] == name]
+        for name in (audits.TARGET, audits.NULL)
+    ]
+    assert same[0] == same[1]
+
+
+MODULES = {
+    **{name: (images.FUNCTIONS[name], images.GRID) for name in images.FUNCTIONS},
+    **{name: (comparison.FUNCTIONS[name], comparison.GRID) for name in comparison.FUNCTIONS},
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_quick_grids_ask_what_the_paper_ones_ask(name):
+    _, grids = MODULES[name]
+    assert set(grids["quick"][name]) == set(grids["paper"][name])
+
+
+def test_a_small_cell_of_losses_has_every_kind_under_every_model(monkeypatch):
+    monkeypatch.setattr(images, "EPOCHS", (1,))
+    rows = images.losses(0, 1, np.random.default_rng(0))
+    assert len(rows) == 3 * 5 * 53
+    assert {row["release"] for row in rows} == {audits.TARGET, audits.NULL, "helper"}
