@@ -16,7 +16,7 @@ from scipy.special import betaincinv, logit
 
 from auditkit import _check
 from auditkit.bounds.one_run import worst_chance
-from auditkit.bounds.result import Bound
+from auditkit.bounds.result import Bound, rounded
 
 _WHY_AN_ESTIMATE = (
     "ε̃ would bound ε only if the generator's true c were exactly c_lower: "
@@ -46,10 +46,13 @@ class PanoramiaEstimate(Bound):
     c_plus_epsilon_lower: float
 
     def __str__(self) -> str:
+        # the two parts are lower bounds, and their difference is not
+        closeness = rounded(self.c_lower, "lower bound")
+        both = rounded(self.c_plus_epsilon_lower, "lower bound")
         return (
             f"ε̃ = {self.epsilon:.3f} at δ = {self.delta:g} (estimate, not a bound: "
-            f"with {100 * (self.confidence or 0):.6g}% confidence c ≥ {self.c_lower:.3f} and "
-            f"c + ε ≥ {self.c_plus_epsilon_lower:.3f}; {self.adjacency} adjacency; "
+            f"with {100 * (self.confidence or 0):.6g}% confidence c ≥ {closeness} and "
+            f"c + ε ≥ {both}; {self.adjacency} adjacency; "
             f"{self.method}; assumes: {' '.join(self.assumptions)})"
         )
 

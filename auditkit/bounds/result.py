@@ -2,13 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from html import escape
+from math import isfinite
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 Claim = Literal["lower bound", "estimate", "upper bound"]
+SAFE_SIDE: dict[str, str] = {
+    "lower bound": ROUND_FLOOR,
+    "estimate": ROUND_HALF_EVEN,
+    "upper bound": ROUND_CEILING,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,13 +68,13 @@ class Bound:
         assumed = f"; assumes: {' '.join(self.assumptions)}" if self.assumptions else ""
         kind = "estimate, not a bound" if self.claim == "estimate" else self.claim
         return (
-            f"ε {sign} {_number(self.epsilon)} at δ = {self.delta:g}{confidence} "
+            f"ε {sign} {_number(self.epsilon, self.claim)} at δ = {self.delta:g}{confidence} "
             f"({kind}, {self.adjacency} adjacency; {self.method}{assumed})"
         )
 
     def _repr_html_(self) -> str:
         rows: list[tuple[str, str]] = [
-            ("ε", _number(self.epsilon)),
+            ("ε", _number(self.epsilon, self.claim)),
             ("δ", f"{self.delta:g}"),
             ("confidence", "none" if self.confidence is None else f"{self.confidence:g}"),
             ("claim", self.claim),
@@ -83,14 +90,33 @@ class Bound:
         return f'<table class="auditkit-bound"><tbody>{body}</tbody></table>'
 
 
-def _number(value: Any) -> str:
+def rounded(value: float, claim: str) -> str:
+    """Write ε in a few digits that claim no more than it does.
+
+    A lower bound is rounded down and an upper bound up; only an estimate goes to the nearest.
+
+    Examples
+    --------
+    >>> rounded(0.8469, "lower bound"), rounded(0.8469, "estimate"), rounded(0.8462, "upper bound")
+    ('0.846', '0.847', '0.847')
+    """
+    if not isfinite(value):
+        return str(value)
+    exact = Decimal(repr(float(value)))  # 0.3 stays 0.300, though its binary form lies below
+    if value == 0 or 1e-2 <= abs(value) < 1e6:
+        return str(exact.quantize(Decimal("0.001"), rounding=SAFE_SIDE[claim]))
+    four_digits = Decimal(1).scaleb(exact.adjusted() - 3)
+    return f"{float(exact.quantize(four_digits, rounding=SAFE_SIDE[claim])):.4g}"
+
+
+def _number(value: Any, claim: str = "estimate") -> str:
     if isinstance(value, (float, np.floating)):
-        number = float(value)
-        return f"{number:.4g}" if 0 < abs(number) < 1e-2 else f"{number:.3f}"
+        return rounded(float(value), claim)
     if isinstance(value, np.ndarray):
         if value.ndim == 0:
-            return _number(value.item())
+            return _number(value.item(), claim)
         if value.size > 6:
-            return f"{value.size} values from {_number(value.min())} to {_number(value.max())}"
-        return "[" + ", ".join(_number(item) for item in value.ravel().tolist()) + "]"
+            ends = (_number(value.min(), claim), _number(value.max(), claim))
+            return f"{value.size} values from {ends[0]} to {ends[1]}"
+        return "[" + ", ".join(_number(item, claim) for item in value.ravel().tolist()) + "]"
     return str(value)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from auditkit.bounds.result import rounded
 from auditkit.cli.terminal import paragraph, printable, quoted, say
 
 NEEDED = ("epsilon", "delta", "confidence", "claim")
@@ -67,13 +68,14 @@ def _says(bound: Mapping[str, Any]) -> list[str]:
     sure = ""
     if bound["confidence"] is not None:
         sure = f"with {100 * bound['confidence']:g}% confidence"
-    odds = f"{math.exp(min(epsilon, 700.0)):.3g}"
+    number = rounded(epsilon, bound["claim"])
+    odds = math.exp(min(epsilon, 700.0))
     if bound["claim"] == "upper bound":
         return [
-            f"The mechanism is ({epsilon:.3g}, {delta:g})-differentially private: no attack, of "
+            f"The mechanism is ({number}, {delta:g})-differentially private: no attack, of "
             "whatever kind, can do better.",
             f"Whoever sees the result can raise the odds that one example was used by a factor of "
-            f"{odds} at most, but for an event of probability {delta:g}.",
+            f"{rounded(odds, 'upper bound')} at most, but for an event of probability {delta:g}.",
         ]
     if epsilon == 0.0:
         return [
@@ -82,14 +84,14 @@ def _says(bound: Mapping[str, Any]) -> list[str]:
         ]
     if bound["claim"] == "estimate":
         return [
-            f"ε looks like {epsilon:.3g} at δ = {delta:g}. This is an estimate and proves nothing: "
+            f"ε looks like {number} at δ = {delta:g}. This is an estimate and proves nothing: "
             "the true ε may lie below it as well as above."
         ]
     return [
         f"The mechanism leaks, {sure} if what it rests on holds: it is not (ε, {delta:g})-"
-        f"differentially private for any ε below {epsilon:.3g}.",
-        f"In odds: some event is about {odds} times as likely with the example as without it, or "
-        f"the reverse, after a probability of {delta:g} has been given away.",
+        f"differentially private for any ε below {number}.",
+        f"In odds: some event is about {odds:.3g} times as likely with the example as without it, "
+        f"or the reverse, after a probability of {delta:g} has been given away.",
         *(
             [
                 "The confidence is that of the procedure: were the whole audit repeated many "

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from auditkit.bounds.games import OneRunGame
 from auditkit.bounds.one_run import one_run, one_run_fdp
+from auditkit.bounds.result import rounded
 from auditkit.bounds.tradeoff import ApproxDP, GaussianDP
 from auditkit.bounds.two_worlds import two_worlds
 from auditkit.cli.charts import Axis, Chart, Line
@@ -164,7 +165,7 @@ def _against_guesses(audit: Audit) -> Chart | None:
     guesses = audit.bound.details.get("guesses")
     if question.method != "panoramia":
         ends = [(float(across[0]), epsilon), (float(across[-1]), epsilon)]
-        lines.append(Line("truth", f"stated: {epsilon:.3g}", ends))
+        lines.append(Line("truth", f"stated: {rounded(epsilon, audit.bound.claim)}", ends))
         if guesses is not None:
             at = min(max(float(guesses), float(across[0])), float(across[-1]))
             lines.append(
@@ -266,7 +267,9 @@ def _trade_off(audit: Audit) -> Chart:
     lower = "lower" if bound.claim == "lower bound" else "estimated"
     lines.append(
         Line(
-            "ours", f"{lower} bound, ε = {epsilon:.3g}", _pairs(grid, np.asarray(curve.beta(grid)))
+            "ours",
+            f"{lower} bound, ε = {rounded(epsilon, bound.claim)}",
+            _pairs(grid, np.asarray(curve.beta(grid))),
         )
     )
     alt = (
@@ -279,7 +282,7 @@ def _trade_off(audit: Audit) -> Chart:
         lines.append(
             Line(
                 "upper bound",
-                f"theory's promise, {key}, ε = {audit.upper[key]:.3g}",
+                f"theory's promise, {key}, ε = {rounded(audit.upper[key], 'upper bound')}",
                 _pairs(grid, _promised(audit.promise, key, grid)),
             )
         )

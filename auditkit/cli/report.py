@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from auditkit.bounds.result import rounded
 from auditkit.cli.explain import explain
 from auditkit.cli.figures import figures
 from auditkit.cli.statement import Audit, as_json, shown
@@ -112,14 +113,16 @@ def page(audit: Audit) -> str:
 
 def _verdict(audit: Audit) -> str:
     sign = {"lower bound": "≥", "estimate": "≈", "upper bound": "≤"}[audit.bound.claim]
-    epsilon = float(np.asarray(audit.bound.epsilon))
+    epsilon = rounded(float(np.asarray(audit.bound.epsilon)), audit.bound.claim)
     kind = "estimate" if audit.bound.claim == "estimate" else "bound"
     promise = ""
     if audit.upper is not None:
-        promised = " and ".join(f"{value:.3g} ({key})" for key, value in audit.upper.items())
+        promised = " and ".join(
+            f"{rounded(value, 'upper bound')} ({key})" for key, value in audit.upper.items()
+        )
         promise = f"<p>Theory promises ε ≤ {escape(promised)}.</p>"
     return (
-        f'<div class="verdict {kind}"><div class="number">ε {sign} {epsilon:.3f}</div>'
+        f'<div class="verdict {kind}"><div class="number">ε {sign} {epsilon}</div>'
         f'<p><span class="claim">{escape(audit.bound.claim.capitalize())}.</span> '
         f"{escape(audit.sentence)}</p>{promise}</div>"
     )
@@ -134,7 +137,7 @@ def _warnings(told: Sequence[str]) -> str:
 def _operating_point(audit: Audit) -> str:
     bound, question = audit.bound, audit.question
     rows = [
-        ("ε", f"{float(np.asarray(bound.epsilon)):.4g}"),
+        ("ε", rounded(float(np.asarray(bound.epsilon)), bound.claim)),
         ("δ", f"{bound.delta:g}"),
         ("confidence", "none" if bound.confidence is None else f"{bound.confidence:g}"),
         ("claim", bound.claim),
@@ -144,7 +147,10 @@ def _operating_point(audit: Audit) -> str:
         ("ceiling", f"{audit.ceiling:.4g}, had every guess been right"),
     ]
     if audit.upper is not None and audit.promise is not None:
-        rows += [(f"upper bound, {key}", f"{value:.4g}") for key, value in audit.upper.items()]
+        rows += [
+            (f"upper bound, {key}", rounded(value, "upper bound"))
+            for key, value in audit.upper.items()
+        ]
         rows += [(key.replace("_", " "), f"{value:g}") for key, value in audit.promise.items()]
     rows += [(key, shown(value)) for key, value in bound.details.items() if key != "ceiling"]
     return _table("The bound", ("", ""), rows)
@@ -152,7 +158,7 @@ def _operating_point(audit: Audit) -> str:
 
 def _sensitivity(audit: Audit) -> str:
     rows = [
-        (what, to, "–" if value is None else f"{value:.4g}", claim)
+        (what, to, "–" if value is None else rounded(value, claim), claim)
         for what, to, value, claim in audit.sensitivity
     ]
     note = (

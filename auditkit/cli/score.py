@@ -42,6 +42,12 @@ def add_to(rooms: Any) -> None:
         metavar="NPZ",
         help="examples that neither model saw: for rmia",
     )
+    command.add_argument(
+        "--features",
+        action="store_true",
+        help="write the features too: audit then tests whether they give membership away, and "
+        "zero-run takes its propensities from them",
+    )
     command.add_argument("--seed", type=audit.whole, default=0, help="of the label game; 0")
     command.add_argument("--output", type=Path, required=True, help="a CSV or NPZ file to write")
     command.set_defaults(run=_run, usage=command.error)

@@ -77,9 +77,11 @@ def columns_of(options: argparse.Namespace, progress: Progress) -> tuple[Columns
     inside, outside = Examples.read(options.members), Examples.read(options.others)
     notes = _shared(inside, outside)
     progress(f"scoring {inside.labels.size + outside.labels.size} examples")
+    features = _feature_columns(inside, outside) if options.features else {}
     if options.attack == "label-inference":
         assert reference is not None
-        return _label_columns(target, reference, inside, outside, options.seed), notes
+        game = _label_columns(target, reference, inside, outside, options.seed)
+        return game | features, notes
     pairs = [(data.own(target(data.features)), data) for data in (inside, outside)]
     own = np.concatenate([chances for chances, _ in pairs])
     if options.attack == "loss":
@@ -98,7 +100,19 @@ def columns_of(options: argparse.Namespace, progress: Progress) -> tuple[Columns
                 population.own(reference(population.features)),
             )
     member = np.arange(own.size) < inside.labels.size
-    return {"score": score, "member": member.astype(np.int64)}, notes
+    return {"score": score, "member": member.astype(np.int64)} | features, notes
+
+
+def _feature_columns(inside: Examples, outside: Examples) -> dict[str, NDArray[Any]]:
+    """Return the features as columns, those of the members first."""
+    if inside.features.ndim != 2 or inside.features.shape[1:] != outside.features.shape[1:]:
+        raise ValueError(
+            "features must be rows of the same numbers in both datasets, to be written as columns, "
+            f"got shapes {inside.features.shape} and {outside.features.shape}"
+        )
+    both = np.concatenate([inside.features, outside.features])
+    width = len(str(both.shape[1]))
+    return {f"feature_{place + 1:0{width}}": column for place, column in enumerate(both.T)}
 
 
 def _label_columns(
@@ -107,7 +121,7 @@ def _label_columns(
     inside: Examples,
     outside: Examples,
     seed: int,
-) -> Columns:
+) -> dict[str, NDArray[Any]]:
     """Play the label game on the members, and as a placebo on the others."""
     rng = np.random.default_rng(seed)
     scores, chosen = [], []

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from auditkit.bounds.propensity import PropensityTest
-from auditkit.bounds.result import Bound
+from auditkit.bounds.result import Bound, rounded
 from auditkit.bounds.scores import UNSEEN
 from auditkit.cli import terminal
 from auditkit.cli.diagnostics import Finding, diagnose
@@ -214,8 +214,9 @@ def _warnings(
         key = "add/remove" if bound.adjacency == "add/remove" else "substitute"
         if bound.claim == "lower bound" and epsilon > upper[key]:
             errs = 100.0 * (1.0 - question.request.confidence)
+            promised = rounded(upper[key], "upper bound")
             told.append(
-                f"The lower bound exceeds the promised ε of {upper[key]:.3g} under {key} "
+                f"The lower bound exceeds the promised ε of {promised} under {key} "
                 "adjacency. Either the program does not do what the theory assumes, or what this "
                 f"bound rests on does not hold, or this is one of the {errs:g}% of audits in which "
                 "such a bound errs."
@@ -231,7 +232,7 @@ def show(audit: Audit) -> None:
         terminal.say(terminal.paragraph(warning, first="  ! "))
     terminal.say()
     rows = [
-        ("bound", f"{float(np.asarray(bound.epsilon)):.4g}"),
+        ("bound", rounded(float(np.asarray(bound.epsilon)), bound.claim)),
         ("claim", bound.claim),
         ("method", f"{question.method} ({bound.method})"),
         ("membership", question.request.membership or "not said"),
@@ -239,7 +240,10 @@ def show(audit: Audit) -> None:
         ("ceiling", f"{audit.ceiling:.4g}, had every guess been right"),
     ]
     if audit.upper is not None:
-        rows += [(f"upper bound, {key}", f"{value:.4g}") for key, value in audit.upper.items()]
+        rows += [
+            (f"upper bound, {key}", rounded(value, "upper bound"))
+            for key, value in audit.upper.items()
+        ]
     for line in terminal.table(rows):
         terminal.say(line)
     terminal.say("\nIt assumes")
@@ -247,7 +251,7 @@ def show(audit: Audit) -> None:
         terminal.say(terminal.paragraph(sentence, first="  - "))
     terminal.say("\nIt would have been")
     other = [
-        (what, to, "–" if value is None else f"{value:.4g}", claim)
+        (what, to, "–" if value is None else rounded(value, claim), claim)
         for what, to, value, claim in audit.sensitivity
     ]
     for line in terminal.table([("changed", "to", "ε", "claim"), *other]):

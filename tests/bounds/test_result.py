@@ -51,6 +51,25 @@ def test_arrays_and_small_numbers_are_readable(epsilon, text):
     assert text in str(bound(epsilon=epsilon))
 
 
+@pytest.mark.parametrize(
+    ("claim", "epsilon", "text"),
+    [
+        ("lower bound", 0.8469, "0.846"),
+        ("upper bound", 0.8461, "0.847"),
+        ("estimate", 0.8469, "0.847"),
+        ("lower bound", 0.3, "0.300"),  # whose binary form lies below
+        ("lower bound", 9.9999e-3, "0.009999"),
+        ("upper bound", 1.23451e-4, "0.0001235"),
+        ("lower bound", np.array([0.1239, 2.0]), "[0.123, 2.000]"),
+        ("upper bound", np.inf, "inf"),
+    ],
+)
+def test_what_is_printed_is_no_stronger_than_what_was_found(claim, epsilon, text):
+    result = bound(claim=claim, epsilon=epsilon)
+    assert f" {text} at δ" in str(result)
+    assert f"<td>{text}</td>" in result._repr_html_()
+
+
 def test_the_table_shows_every_detail_and_escapes_it():
     table = bound(details={"guesses": 100, "rule": "<script>"})._repr_html_()
     assert "<td>100</td>" in table

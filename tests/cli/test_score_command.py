@@ -198,6 +198,34 @@ def test_no_names_are_made_up_for_examples(folder):
     assert read_scores(folder / "scores.csv").headers == ("score", "member")
 
 
+def test_features_go_along_so_that_a_shift_can_be_tested(folder, capsys):
+    for more, warned in (([], True), (["--features"], False)):
+        assert scored("factories:tree", *more) == 0
+        capsys.readouterr()
+        asked = ["--method", "one-run", "--membership", "randomised", "--json"]
+        assert main(["audit", "scores.csv", *asked]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert any("taken on your word" in text for text in told["warnings"]) == warned
+    table = read_scores(folder / "scores.csv")
+    with np.load(folder / "members.npz") as file:
+        members = file["features"]
+    assert table.headers[2:] == tuple(f"feature_{place:02}" for place in range(1, 21))
+    assert np.allclose(table.features[table.member], members, rtol=1e-6)
+
+
+def test_features_that_are_no_rows_are_refused(folder, capsys):
+    np.savez(folder / "others.npz", features=np.ones((9, 4, 5)), labels=np.ones(9, int))
+    np.savez(folder / "members.npz", features=np.zeros((9, 4, 5)), labels=np.ones(9, int))
+    (folder / "factories.py").write_text(
+        "import torch\n\n"
+        "def network():\n"
+        "    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(20, 10))\n"
+    )
+    assert scored("factories:network") == 0
+    assert scored("factories:network", "--features") == 1
+    assert "features must be rows of the same numbers" in capsys.readouterr().err
+
+
 def test_members_among_the_others_are_refused_where_they_are_all_there(folder, capsys):
     with np.load(folder / "members.npz") as file:
         inside = dict(file)
