@@ -12,8 +12,8 @@ The records are 499 of CIFAR-10 with the 1,280 features of a frozen network, reb
 directions that the book ships, or the coordinates along these alone. Rebuilt ones get a little
 noise, so that they span as many dimensions as there are records, as those of the network itself
 do: fewer dimensions would be less work for us and not for the loop. Agreement is that of scores
-after 10 steps, of 200 of the loop's models and 2,000 of ours, by the test of Kolmogorov and
-Smirnov, in the world that agrees less.
+after 10 steps, of 1,000 of the loop's models and 5,000 of ours, by the test of Kolmogorov and
+Smirnov: twice the smaller p of the two worlds.
 """
 
 import math
@@ -34,7 +34,7 @@ from auditkit.datasets import load
 from auditkit.mechanisms.dp_sgd import InputCanary, audit_sgd
 from auditkit.models.networks import mlp
 
-OTHERS, ROUNDS, AGREEING, SHORT = 499, 2, 200, 10
+OTHERS, ROUNDS, AGREEING, SHORT = 499, 2, 1000, 10
 HEAD = {"clip": 2.0, "learning_rate": 0.001, "optimizer": "sgd"}
 ADAM = {"clip": 5.0, "learning_rate": 0.0018, "optimizer": "adam"}
 
@@ -95,9 +95,9 @@ def _row(
     def theirs(count: int, length: int) -> Any:
         return audit_opacus(partial(one, steps=length), canary, runs=count)
 
-    pair = ours(10 * AGREEING, SHORT), theirs(AGREEING, SHORT)
+    pair = ours(5 * AGREEING, SHORT), theirs(AGREEING, SHORT)
     scores = [(substitution_scores(trained, canary)[:, 0], trained.bits) for trained in pair]
-    agreement = min(ks_2samp(*(s[b == bit] for s, b in scores)).pvalue for bit in (0, 1))
+    worlds = [ks_2samp(*(s[b == bit] for s, b in scores)).pvalue for bit in (0, 1)]
     fast, slow = [], []
     for _ in range(ROUNDS):
         start = time.process_time()
@@ -113,7 +113,8 @@ def _row(
         "seconds": min(fast),
         "baseline_seconds": min(slow),
         "ratio": min(slow) / min(fast),
-        "agreement": f"scores after {SHORT} steps differ with p = {agreement:.2f}",
+        "agreement": f"Kolmogorov-Smirnov on scores after {SHORT} steps: "
+        f"p = {min(1.0, 2 * min(worlds)):.2f}",
     }
 
 

@@ -148,12 +148,12 @@ def _ask(peer: str, script: str) -> dict[str, Any]:
     if not problem:
         asked = json.dumps([EXAMPLES, DELTA, 1.0 - CONFIDENCE, AROUND])
         tell = "\nprint(json.dumps([found, seconds]))"
-        run = _run([str(PYTHON), "-c", PREAMBLE + script + tell, asked])
-        if run.returncode == 0:
-            found, seconds = json.loads(run.stdout.splitlines()[-1])
+        done = run([str(PYTHON), "-c", PREAMBLE + script + tell, asked])
+        if done.returncode == 0:
+            found, seconds = json.loads(done.stdout.splitlines()[-1])
             return {"found": found, "seconds": seconds, "trouble": ""}
         problem = "does not run"
-        _complain(peer, run)
+        complain(peer, done)
     return {"found": {}, "seconds": {}, "trouble": f" ({problem})"}
 
 
@@ -163,14 +163,14 @@ def _install(peer: str) -> str:
         venv.create(ENVIRONMENT, with_pip=True)
     name, version = _pinned(peer).split()
     there = f"import importlib.metadata as m; assert m.version({name!r}) == {version!r}"
-    if _run([str(PYTHON), "-c", there]).returncode == 0:
+    if run([str(PYTHON), "-c", there]).returncode == 0:
         return ""
     # one at a time, so that a peer that fails does not take the others with it
     pip = [str(PYTHON), "-m", "pip", "install", "--quiet", "--constraint", str(PINS), name]
-    run = _run(pip)
-    if run.returncode == 0:
+    done = run(pip)
+    if done.returncode == 0:
         return ""
-    _complain(peer, run)
+    complain(peer, done)
     return "does not install"
 
 
@@ -181,15 +181,19 @@ def _pinned(peer: str) -> str:
     return f"{peer} {pins[peer]}"
 
 
-def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+def run(command: list[str], *, says: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command, which may read what is said to it."""
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=1_800, check=False)
+        return subprocess.run(
+            command, input=says, capture_output=True, text=True, timeout=1_800, check=False
+        )
     except subprocess.TimeoutExpired as late:
         return subprocess.CompletedProcess(command, 1, "", f"took over {late.timeout:g} seconds")
 
 
-def _complain(peer: str, run: subprocess.CompletedProcess[str]) -> None:
-    print(f"{peer}: {run.stderr.strip()[-2_000:]}", file=sys.stderr)
+def complain(peer: str, done: subprocess.CompletedProcess[str]) -> None:
+    """Say on the terminal how a command failed."""
+    print(f"{peer}: {done.stderr.strip()[-2_000:]}", file=sys.stderr)
 
 
 if __name__ == "__main__":
