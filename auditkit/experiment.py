@@ -128,8 +128,8 @@ def experiment(
     grid : mapping or sequence of mappings
         Lists of values by name, of which all combinations are run, or the cells one by one.
     tolerance : float
-        How far a recomputed number may lie from the stored one, relative or absolute, whichever
-        allows more. It is stored with the results.
+        How far recomputed numbers may lie from the stored ones, relative or absolute, whichever
+        allows more: the root mean square over a column of a cell. It is stored with the results.
     store : path, optional
         Where results go: ``<id>.csv`` and ``<id>.json``. By default `data/results` in the paper
         profile and `_build/results` in the quick one.
@@ -254,8 +254,14 @@ def recompute(
     Returns
     -------
     tuple of dict
-        The cells that were run, empty where every one takes too long. A number outside the stored
-        tolerance, or a text that differs, is an AssertionError that names cell and column.
+        The cells that were run, empty where every one takes too long. Numbers outside the stored
+        tolerance, or a text that differs, are an AssertionError that names cell and column.
+
+    Notes
+    -----
+    Another kind of processor adds in another order. What is computed comes out the same; where
+    networks train, they amplify the last digit, and single values move. A column of such values is
+    therefore compared as a whole, by the root mean square of the differences.
 
     References
     ----------
@@ -703,21 +709,30 @@ def _compare(
     after: Sequence[Row],
     tolerance: float,
 ) -> None:
-    """Raise an AssertionError at the first value that is not what was stored."""
+    """Raise an AssertionError if a column is not what was stored."""
     where = f"in cell {cell} of experiment {id!r}"
     if len(before) != len(after):
         raise AssertionError(f"{len(before)} rows are stored, {len(after)} recomputed {where}")
+    apart: dict[str, list[float]] = {}
     for old, new in zip(before, after, strict=True):
         for name in [name for name in {**old, **new} if name not in {*cell, "seconds"}]:
             was, now = old.get(name), new.get(name)
-            same = was == now and type(was) is type(now)
             if _is_number(was) and _is_number(now):
-                same = math.isclose(was, now, rel_tol=tolerance, abs_tol=tolerance)
-            if not same:
+                gap = 0.0 if was == now else abs(was - now) / max(1.0, abs(was), abs(now))
+                apart.setdefault(name, []).append(gap if gap >= 0.0 else math.inf)
+            elif was != now or type(was) is not type(now):
                 raise AssertionError(
-                    f"{name} is stored as {was!r} and recomputed as {now!r} {where}, "
-                    f"with a tolerance of {tolerance:g}"
+                    f"{name} is stored as {was!r} and recomputed as {now!r} {where}"
                 )
+    for name, gaps in apart.items():
+        mean_square = math.sqrt(math.fsum(gap**2 for gap in gaps) / len(gaps))
+        if mean_square > tolerance:
+            worst = gaps.index(max(gaps))
+            raise AssertionError(
+                f"{name} is stored as {before[worst][name]!r} and recomputed as "
+                f"{after[worst][name]!r} {where}; its {len(gaps)} values differ by "
+                f"{mean_square:.3g} in the root mean square, with a tolerance of {tolerance:g}"
+            )
 
 
 def _is_number(value: Value) -> TypeGuard[int | float]:

@@ -640,6 +640,19 @@ def test_a_number_that_cannot_be_recomputed_is_named(tmp_path):
         recompute("E-1", second_draw, cells=9, rng=0, store=tmp_path)
 
 
+def test_a_column_is_compared_as_a_whole(tmp_path):
+    def column(*values):
+        return lambda n, rng: [{"x": value} for value in values]
+
+    stored_one = column(*[0.0] * 100, 5.0, math.inf)
+    experiment("E-1", stored_one, {"n": [1]}, store=tmp_path, tolerance=0.02)
+    recompute("E-1", stored_one, rng=0, store=tmp_path)
+    recompute("E-1", column(0.1, *[0.0] * 99, 5.1, math.inf), rng=0, store=tmp_path)
+    for wrong in ((0.3, *[0.0] * 99, 5.0, math.inf), (*[0.0] * 100, 5.0, 5.0)):
+        with pytest.raises(AssertionError, match="its 102 values differ by"):
+            recompute("E-1", column(*wrong), rng=0, store=tmp_path)
+
+
 @pytest.mark.parametrize(
     ("returned", "message"),
     [
