@@ -1,5 +1,6 @@
 from . import datasets as datasets
 from . import models as models
+from ._version import __version__ as __version__
 from .accounting import dp_sgd_epsilon as dp_sgd_epsilon
 from .accounting import group_privacy as group_privacy
 from .accounting import noise_multiplier_for as noise_multiplier_for

@@ -129,6 +129,25 @@ def counts(name: str, value: ArrayLike) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
+def one_shape(**arrays: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+    """Return the named counts brought to one shape, as views of them that are not to be changed."""
+    try:
+        return np.broadcast_arrays(*arrays.values())
+    except ValueError:
+        shapes = ", ".join(f"{name} has {array.shape}" for name, array in arrays.items())
+        raise ValueError(f"counts must have shapes that fit together: {shapes}") from None
+
+
+def at_most(name: str, part: NDArray[np.int64], whole_name: str, whole: NDArray[np.int64]) -> None:
+    """Check that no count of a part is larger than that of its whole, in arrays of one shape."""
+    over = part > whole
+    if over.any():
+        raise ValueError(
+            f"{name} must be at most {whole_name}, got {part[over].flat[0]} "
+            f"of {whole[over].flat[0]}"
+        )
+
+
 def codes(name: str, value: ArrayLike, allowed: tuple[int, ...]) -> NDArray[np.int64]:
     """Return `value` as a one-dimensional array that holds nothing but the `allowed` integers."""
     array = numbers(name, value, ndim=1)

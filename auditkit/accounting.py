@@ -24,6 +24,7 @@ _SENSITIVITY = {"add/remove": 1.0, "substitute": 2.0}
 # The accountant convolves with Fourier transforms in double precision: probabilities below about
 # 1e-13 are noise, and ε at such a δ may come out too small.
 _LEAST_DELTA = 1e-10
+_MOST_STEPS = 100_000_000  # with more the accountant does not come back
 _NOISE = 1e-12
 
 # Beyond these its grid of privacy losses gets too wide to be of use, and so does ε.
@@ -217,8 +218,8 @@ def _checked(
     if not 0.0 < q <= 1.0:
         raise ValueError(f"sampling_rate must lie in (0, 1], got {sampling_rate!r}")
     count = _check.scalar("steps", steps, least=1)
-    if count != int(count):
-        raise ValueError(f"steps must be a whole number, got {steps!r}")
+    if count != int(count) or count > _MOST_STEPS:
+        raise ValueError(f"steps must be a whole number up to {_MOST_STEPS:,}, got {steps!r}")
     goal = _check.fraction("delta", delta)
     if q < 1.0 and goal < _LEAST_DELTA:
         raise ValueError(

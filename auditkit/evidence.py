@@ -174,12 +174,7 @@ class Scores:
 
 def _set(target: Any, **values: ArrayLike) -> None:
     checked = {name: _check.counts(name, value) for name, value in values.items()}
-    try:
-        arrays = np.broadcast_arrays(*checked.values())
-    except ValueError:
-        shapes = ", ".join(f"{name} has {array.shape}" for name, array in checked.items())
-        raise ValueError(f"counts must have shapes that fit together: {shapes}") from None
-    for name, array in zip(checked, arrays, strict=True):
+    for name, array in zip(checked, _check.one_shape(**checked), strict=True):
         object.__setattr__(target, name, array)
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from auditkit import _check
 from auditkit.datasets.store import write_whole
 from auditkit.experiment import Results, Row, home, plain, provenance, to_csv
 
@@ -233,17 +234,15 @@ def _check_words(
 ) -> None:
     if figure is not None and not hasattr(figure, "savefig"):
         raise TypeError(f"figure must be a matplotlib Figure, or None for a table, got {figure!r}")
-    if not isinstance(id, str) or not re.fullmatch(r"[A-Z]+-[FT][A-Z]?[0-9]+[a-z]?", id):
-        raise ValueError(f'id must be as in "OBS-F2", "SUB-FA1" or "PAN-T3", got {id!r}')
+    _check.figure("id", id)
     if not isinstance(title, str) or not title.strip() or title.endswith("."):
         raise ValueError(f"title must be words without a full stop at the end, got {title!r}")
     if answers is not None and (not isinstance(answers, str) or not answers.strip()):
         raise ValueError(f'answers must be as in "OBS Figure 2", or None, got {answers!r}')
     if figure is None and alt is not None:
         raise ValueError("alt must be left out for a table, which can be read as it is")
-    sentence = isinstance(alt, str) and len(alt.split()) >= 4 and alt.rstrip().endswith(".")
-    if figure is not None and not sentence:
-        raise ValueError(f"alt must be at least one sentence with its full stop, got {alt!r}")
+    if figure is not None:
+        _check.sentences("alt", alt)
 
 
 def _rows(data: Any) -> list[Row]:
@@ -254,12 +253,15 @@ def _rows(data: Any) -> list[Row]:
     elif hasattr(data, "to_dict") and hasattr(data, "columns"):
         raw = data.to_dict("records")
     elif isinstance(data, Mapping):
+        for name, values in data.items():
+            if not hasattr(values, "__len__"):
+                raise TypeError(f"data[{name!r}] must be a column of values, got {values!r}")
         lengths = {name: len(values) for name, values in data.items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"data must have columns of the same length, got {lengths}")
         raw = [dict(zip(data, row, strict=True)) for row in zip(*data.values(), strict=True)]
     else:
-        raw = list(data)
+        raw = list(data) if isinstance(data, Iterable) else [data]
         if not all(isinstance(row, Mapping) for row in raw):
             raise TypeError(
                 f"data must be columns by name, or rows that are mappings, got {data!r}"

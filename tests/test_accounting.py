@@ -301,6 +301,7 @@ WRONG = [
     ("sampling_rate", "1", TypeError),
     ("steps", 0, ValueError),
     ("steps", 2.5, ValueError),
+    ("steps", 10**14, ValueError),
     ("steps", [1, 2], TypeError),
     ("delta", 0.0, ValueError),
     ("delta", 1.0, ValueError),

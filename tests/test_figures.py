@@ -277,6 +277,9 @@ def test_what_pandas_calls_nan_is_an_empty_field(tmp_path):
         ([{}], "at least one row"),
         ([1, 2], "columns by name, or rows that are mappings"),
         ("text", "columns by name, or rows that are mappings"),
+        (3, "data must be columns by name, or rows that are mappings, got 3"),
+        (None, "data must be columns by name"),
+        ({"a": 1}, r"data\['a'\] must be a column of values, got 1"),
         ([{"a": [1, 2]}], r"data\['a'\] must be a number"),
     ],
 )

@@ -50,7 +50,15 @@ def test_every_room_says_what_belongs_there():
             assert ast.get_docstring(ast.parse(source.read_text())), source
 
 
-NAMES = [name for name in auditkit.__all__ if not inspect.ismodule(getattr(auditkit, name))]
+NAMES = [
+    name
+    for name in auditkit.__all__
+    if name != "__version__" and not inspect.ismodule(getattr(auditkit, name))
+]
+
+
+def test_the_package_knows_its_version():
+    assert f'version = "{auditkit.__version__}"' in (ROOT / "pyproject.toml").read_text()
 
 
 def test_data_and_models_are_at_hand_by_name():

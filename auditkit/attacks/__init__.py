@@ -4,3 +4,9 @@ Here belong membership and label inference, canaries, poisons and generated non-
 ends with scores; how many guesses are made of them is said in `thresholds`, what they prove in
 `bounds`.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__, submod_attrs={"propensity": ["propensity_bootstrap"]}
+)

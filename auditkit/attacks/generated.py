@@ -568,6 +568,7 @@ def audit_with_generated(
     loss = cross_entropy(model)
     if members.labels is None:
         raise ValueError("members must have labels, got none")
+    _check.numbers("members.inputs", members.inputs)
     spare, train, audit = split_members(
         len(members), training=training, audited=audited, rng=generator
     )

@@ -165,9 +165,12 @@ class TwoWorldsGame:
     def every(self, scores: Scores) -> Candidates:
         """Return every cut worth trying; those with the fewest errors come first and win a tie.
 
-        A cut at a score of the world without the canary is no better than the next one above it.
+        A cut at a score of the world without the canary is no better than the next one above it,
+        and one with none of these scores down to the next cut below is no better than that.
         """
         cuts = np.unique(scores.values[scores.members])
+        below = np.searchsorted(np.sort(scores.values[~scores.members]), cuts)
+        cuts = cuts[np.diff(below, prepend=-1) > 0]
         counts = ErrorCounts.at(scores, cuts)
         errors = counts.false_positives / counts.negatives
         errors += counts.false_negatives / counts.positives

@@ -204,19 +204,14 @@ def tau_from_placebo(
     >>> print(f"{tau:.6f}")
     0.000795
     """
-    right, made, r, m = np.broadcast_arrays(
-        _check.counts("correct", correct),
-        _check.counts("guesses", guesses),
-        _check.counts("audit_guesses", audit_guesses),
-        _check.counts("audit_examples", audit_examples),
+    right, made, r, m = _check.one_shape(
+        correct=_check.counts("correct", correct),
+        guesses=_check.counts("guesses", guesses),
+        audit_guesses=_check.counts("audit_guesses", audit_guesses),
+        audit_examples=_check.counts("audit_examples", audit_examples),
     )
-    for small, less, large, more in (
-        ("correct", right, "guesses", made),
-        ("audit_guesses", r, "audit_examples", m),
-    ):
-        if (less > more).any():
-            at = np.unravel_index(int(np.argmax(less > more)), less.shape)
-            raise ValueError(f"{small} must be at most {large}, got {less[at]} of {more[at]}")
+    _check.at_most("correct", right, "guesses", made)
+    _check.at_most("audit_guesses", r, "audit_examples", m)
     for name, count in (("guesses", made), ("audit_guesses", r)):
         if (count < 1).any():
             raise ValueError(f"{name} must be at least 1, got {count.min()}")

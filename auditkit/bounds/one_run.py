@@ -226,18 +226,13 @@ def best_over_thresholds(
 
 def _border(correct: ArrayLike, guesses: ArrayLike, examples: ArrayLike) -> Counts:
     """Check the three counts and return them with one shape."""
-    c, r, m = np.broadcast_arrays(
-        _check.counts("correct", correct),
-        _check.counts("guesses", guesses),
-        _check.counts("examples", examples),
+    c, r, m = _check.one_shape(
+        correct=_check.counts("correct", correct),
+        guesses=_check.counts("guesses", guesses),
+        examples=_check.counts("examples", examples),
     )
-    for name, small, other, large in (
-        ("correct", c, "guesses", r),
-        ("guesses", r, "examples", m),
-    ):
-        if (small > large).any():
-            at = np.unravel_index(int(np.argmax(small > large)), small.shape)
-            raise ValueError(f"{name} must be at most {other}, got {small[at]} of {large[at]}")
+    _check.at_most("correct", c, "guesses", r)
+    _check.at_most("guesses", r, "examples", m)
     if (m < 1).any():
         raise ValueError(f"examples must be at least 1, got {m.min()}")
     return c.copy(), r.copy(), m.copy()

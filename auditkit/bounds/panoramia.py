@@ -16,7 +16,7 @@ from scipy.special import betaincinv, logit
 
 from auditkit import _check
 from auditkit.bounds.one_run import worst_chance
-from auditkit.bounds.result import Bound, rounded
+from auditkit.bounds.result import Bound, rounded, short_of
 
 _WHY_AN_ESTIMATE = (
     "ε̃ would bound ε only if the generator's true c were exactly c_lower: "
@@ -51,7 +51,7 @@ class PanoramiaEstimate(Bound):
         both = rounded(self.c_plus_epsilon_lower, "lower bound")
         return (
             f"ε̃ = {self.epsilon:.3f} at δ = {self.delta:g} (estimate, not a bound: "
-            f"with {100 * (self.confidence or 0):.6g}% confidence c ≥ {closeness} and "
+            f"with {short_of(100, 100 * (self.confidence or 0))}% confidence c ≥ {closeness} and "
             f"c + ε ≥ {both}; {self.adjacency} adjacency; "
             f"{self.method}; assumes: {' '.join(self.assumptions)})"
         )

@@ -17,7 +17,7 @@ from auditkit.bounds.shift_corrections import games_of, shift_of
 
 @dataclass(frozen=True)
 class PropensityTest:
-    """Whether guesses about membership speak against a propensity model.
+    """Whether guesses about membership speak against a propensity model; true if they do.
 
     Attributes
     ----------
@@ -45,6 +45,9 @@ class PropensityTest:
     kept: int
     threshold: int
     untampered_p_value: float
+
+    def __bool__(self) -> bool:
+        return self.rejected
 
 
 def reject_propensity(

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainccinv, betaincinv, chdtri
+from scipy.special import betainccinv, betaincinv, chdtri, gammaln, xlogy
 
 from auditkit import _check
 from auditkit.bounds.result import Bound
@@ -33,8 +33,9 @@ SMOOTH = (
     "nearly every repetition."
 )
 MANY = "Every outcome was seen so often that the resampled divergence is close to normal."
-GOODMAN = "The counts are so large that Goodman's intervals, which hold in the limit, hold."
+LARGE = "The counts are so large that the simultaneous intervals, which hold in the limit, hold."
 
+INTERVALS = ("goodman", "sison-glaz")
 METHODS = ("2-cut", "k-cut", "2-cut bootstrap", "k-cut bootstrap")
 PILOT_SHARE = 0.1
 RESAMPLES = 1000
@@ -284,6 +285,7 @@ def appendix_b_bound(
     orders: ArrayLike,
     *,
     cut: Iterable[int] | None = None,
+    intervals: str = "goodman",
     confidence: float = 0.95,
 ) -> Bound:
     r"""Bound the Rényi divergence by the formulas printed in Appendix B of PRED.
@@ -307,7 +309,10 @@ def appendix_b_bound(
         Orders above 1; below 1 the formula bounds from the wrong side.
     cut : set of int, optional
         The outcomes of a 2-cut, fixed beforehand, with intervals by Clopper and Pearson. Without
-        it the k-cut with Goodman's intervals, which hold in the limit only: an estimate.
+        it the k-cut, whose intervals hold in the limit only: an estimate.
+    intervals : {"goodman", "sison-glaz"}
+        Simultaneous intervals of the k-cut. Those of Sison and Glaz have one width for all
+        outcomes, so that rare outcomes are lost.
     confidence : float
         Joint confidence of all intervals. PRED leaves open whether its 95% are joint.
 
@@ -319,7 +324,8 @@ def appendix_b_bound(
     References
     ----------
     PRED, Appendix B. Goodman (1965), "On simultaneous confidence intervals for multinomial
-    proportions".
+    proportions". Sison and Glaz (1995), "Simultaneous confidence intervals and sample size
+    determination for multinomial proportions".
 
     Examples
     --------
@@ -332,9 +338,11 @@ def appendix_b_bound(
     if (alpha <= 1.0).any():
         raise ValueError(f"orders must lie above 1, got {alpha.min():g}")
     level = 1.0 - math.sqrt(_check.fraction("confidence", confidence))
+    intervals = _check.choice("intervals", intervals, INTERVALS)
     if cut is None:
-        low_p, _ = _goodman(first, level)
-        _, high_q = _goodman(second, level)
+        simultaneous = _goodman if intervals == "goodman" else _sison_glaz
+        low_p, _ = simultaneous(first, level)
+        _, high_q = simultaneous(second, level)
     else:
         inside = _as_mask(cut, len(first))
         first, second = _merge(first, inside), _merge(second, inside)
@@ -352,8 +360,8 @@ def appendix_b_bound(
         claim="estimate" if cut is None else "lower bound",
         adjacency="the two worlds'",
         method=f"Rényi divergence at orders {_listed(alpha)}, "
-        + ("k-cut, Goodman" if cut is None else "2-cut, terms"),
-        assumptions=(INDEPENDENT, GOODMAN if cut is None else FIXED),
+        + (f"k-cut, {intervals.title()}" if cut is None else "2-cut, terms"),
+        assumptions=(INDEPENDENT, LARGE if cut is None else FIXED),
         details={"orders": alpha, "trials_p": int(first.sum()), "trials_q": int(second.sum())},
     )
 
@@ -426,7 +434,8 @@ def _corner(
     below = (high_p < low_q) & mirrored
     p = np.where(above, low_p, np.where(below, high_p, 0.5))
     q = np.where(above, high_q, np.where(below, low_q, 0.5))
-    return _divergence(np.stack([p, 1.0 - p], axis=-1), np.stack([q, 1.0 - q], axis=-1), alpha)
+    values = _divergence(np.stack([p, 1.0 - p], axis=-1), np.stack([q, 1.0 - q], axis=-1), alpha)
+    return np.where((above | below)[..., None], values, 0.0)  # equal coins: 0, and no rounding
 
 
 def _pilot(counts: Ints, generator: np.random.Generator) -> Ints:
@@ -481,6 +490,60 @@ def _goodman(counts: Ints, level: float) -> tuple[Floats, Floats]:
     spread = np.sqrt(quantile * (quantile + 4.0 * counts * (trials - counts) / trials))
     middle, width = quantile + 2.0 * counts, 2.0 * (trials + quantile)
     return (middle - spread) / width, (middle + spread) / width
+
+
+def _sison_glaz(counts: Ints, level: float) -> tuple[Floats, Floats]:
+    """Return the simultaneous intervals of Sison and Glaz for the probabilities of all outcomes."""
+    trials = int(counts.sum())
+    narrow, wide = -1, min(math.isqrt(trials) + 1, trials)
+    while wide < trials and _all_within(counts, wide) < 1.0 - level:
+        narrow, wide = wide, min(2 * wide, trials)
+    # the first is too narrow, the second wide enough
+    while wide - narrow > 1:
+        middle = (narrow + wide) // 2
+        if _all_within(counts, middle) < 1.0 - level:
+            narrow = middle
+        else:
+            wide = middle
+    below = max(wide - 1, 0)
+    less, more = (_all_within(counts, reach) for reach in (below, wide))
+    between = (1.0 - level - less) / (more - less) if more > less else 0.0
+    low = np.maximum((counts - below) / trials, 0.0)
+    return low, np.minimum((counts + below + 2.0 * between) / trials, 1.0)
+
+
+def _all_within(counts: Ints, reach: int) -> float:
+    """Return the chance that new counts all lie within `reach` of those that were seen.
+
+    New counts are multinomial with the shares seen: Poisson counts, given their total. The law of
+    the total of truncated Poisson counts is taken from its first four moments, by Edgeworth.
+    """
+    trials = float(counts.sum())
+    log_inside, moments = 0.0, np.zeros(4)
+    for count in counts[counts > 0].astype(np.float64):
+        span = min(reach, math.ceil(12.0 * math.sqrt(count)) + 40)  # beyond it nothing is left
+        offsets = np.arange(-min(span, count), span + 1.0)
+        log_weights = xlogy(count + offsets, count) - count - gammaln(count + offsets + 1.0)
+        weights = np.exp(log_weights)
+        inside = float(weights.sum())
+        log_inside += math.log(inside)
+        mean = float(weights @ offsets) / inside
+        central = [float(weights @ (offsets - mean) ** power) / inside for power in (2, 3, 4)]
+        moments += [mean, central[0], central[1], central[2] - 3.0 * central[0] ** 2]
+    shift, variance, third, fourth = moments.tolist()
+    log_total = gammaln(trials + 1.0) - trials * math.log(trials) + trials
+    if variance == 0.0:  # no room to move: the total is right for sure
+        return float(math.exp(log_inside + log_total))
+    z = -shift / math.sqrt(variance)
+    skew, excess = third / variance**1.5, fourth / variance**2
+    density = math.exp(-0.5 * z**2) / math.sqrt(2.0 * math.pi * variance)
+    density *= (
+        1.0
+        + skew * (z**3 - 3.0 * z) / 6.0
+        + excess * (z**4 - 6.0 * z**2 + 3.0) / 24.0
+        + skew**2 * (z**6 - 15.0 * z**4 + 45.0 * z**2 - 15.0) / 72.0
+    )
+    return float(math.exp(log_inside + log_total) * density)
 
 
 def _least_divergence(first: Ints, second: Ints, alpha: Floats, confidence: float) -> Floats:

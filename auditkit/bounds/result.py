@@ -10,6 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from auditkit import _check
+
 Claim = Literal["lower bound", "estimate", "upper bound"]
 SAFE_SIDE: dict[str, str] = {
     "lower bound": ROUND_FLOOR,
@@ -31,7 +33,7 @@ class Bound:
     confidence : float or None
         How often a lower bound may be trusted: it exceeds the true ε in at most a share
         ``1 - confidence`` of repetitions. An estimate aims at it and may miss. None where nothing
-        random was measured.
+        random was measured, and where a sweep without correction leaves none to state.
     claim : {"lower bound", "estimate", "upper bound"}
         What is proved. An estimate proves nothing, whatever its size.
     adjacency : str
@@ -58,13 +60,16 @@ class Bound:
     assumptions: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        _check.choice("claim", self.claim, SAFE_SIDE)
+
     def __str__(self) -> str:
         sign = {"lower bound": "≥", "estimate": "≈", "upper bound": "≤"}[self.claim]
         confidence = ""
         if self.confidence is not None:
             # an estimate aims at its confidence, a bound has it
             link = "at a nominal" if self.claim == "estimate" else "with"
-            confidence = f" {link} {100 * self.confidence:.6g}% confidence"
+            confidence = f" {link} {short_of(100, 100 * self.confidence)}% confidence"
         assumed = f"; assumes: {' '.join(self.assumptions)}" if self.assumptions else ""
         kind = "estimate, not a bound" if self.claim == "estimate" else self.claim
         return (
@@ -76,7 +81,7 @@ class Bound:
         rows: list[tuple[str, str]] = [
             ("ε", _number(self.epsilon, self.claim)),
             ("δ", f"{self.delta:g}"),
-            ("confidence", "none" if self.confidence is None else f"{self.confidence:g}"),
+            ("confidence", "none" if self.confidence is None else short_of(1, self.confidence)),
             ("claim", self.claim),
             ("adjacency", self.adjacency),
             ("method", self.method),
@@ -107,6 +112,12 @@ def rounded(value: float, claim: str) -> str:
         return str(exact.quantize(Decimal("0.001"), rounding=SAFE_SIDE[claim]))
     four_digits = Decimal(1).scaleb(exact.adjusted() - 3)
     return f"{float(exact.quantize(four_digits, rounding=SAFE_SIDE[claim])):.4g}"
+
+
+def short_of(whole: int, part: float) -> str:
+    """Write a part of a whole in six digits, or in all its digits where six would say the whole."""
+    text = f"{part:.6g}"
+    return text if float(text) < whole else repr(float(part))
 
 
 def _number(value: Any, claim: str = "estimate") -> str:

@@ -213,6 +213,13 @@ class ApproxDP(TradeOff):
     def __init__(self, epsilon: ArrayLike, delta: ArrayLike) -> None:
         self._epsilon = _check.at_least("epsilon", epsilon, 0.0)
         self._delta = _check.unit("delta", delta)
+        try:
+            np.broadcast_shapes(self._epsilon.shape, self._delta.shape)
+        except ValueError:
+            raise ValueError(
+                "epsilon and delta must have shapes that fit together, got "
+                f"{self._epsilon.shape} and {self._delta.shape}"
+            ) from None
 
     def beta(self, alpha: ArrayLike) -> Numbers:
         """Return max(0, 1 - δ - e^ε α, e^(-ε) (1 - δ - α))."""

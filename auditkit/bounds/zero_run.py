@@ -148,7 +148,7 @@ def zero_run(
     an ε above it may be rejected again; the largest such ε, which Section 6 asks for, exceeds the
     truth too often (in 6.6% of 3,000 runs at level 5%, randomised response with ε = 1, shift 2).
     Algorithm 9 as printed thins by :math:`e^{-\varepsilon_i}` and then compares with the untampered
-    threshold: it pays twice and shows nothing. The chance of v kept guesses is at most
+    threshold: it pays twice, and shows less than either. The chance of v kept guesses is at most
 
     .. math:: P(Z \ge v) + m \delta e^{-\varepsilon}
               \frac1r \sum_{k<r} \max_j P(\mathrm{Bin}(k, p) = j),

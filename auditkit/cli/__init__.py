@@ -5,11 +5,14 @@ not computed anew.
 """
 
 import argparse
+import io
 import os
 import shlex
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
+from auditkit._version import __version__
 from auditkit.cli import audit, completion, data, explain, plan, score
 from auditkit.cli.terminal import warn
 
@@ -39,9 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
-    options = parser().parse_args(given)
-    options.command = shlex.join(["auditkit", *given])
+    _open_streams()
     try:
+        options = parser().parse_args(given)
+        options.command = shlex.join(["auditkit", *given])
         code = int(options.run(options))
         sys.stdout.flush()
         return code
@@ -51,15 +55,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 141
     except (OSError, ValueError, ImportError) as error:
         warn(str(error))
+    except MemoryError as error:
+        warn(f"this takes more memory than there is. {error}".rstrip())
     except KeyboardInterrupt:
         warn("interrupted; nothing half has been left behind")
         return 130
     return 1
 
 
+def _open_streams() -> None:
+    """See to it that saying something cannot fail for want of a stream or of a letter in it."""
+    # a program may be started with either stream closed
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a notebook's is not
+            stream.reconfigure(errors="backslashreplace")  # not every code page has an ε
+
+
 def parser() -> argparse.ArgumentParser:
     """Return what understands the command line."""
     whole = argparse.ArgumentParser("auditkit", description="Auditing differential privacy.")
+    whole.add_argument("--version", action="version", version=f"auditkit {__version__}")
     rooms = whole.add_subparsers(required=True, metavar="COMMAND")
     for command in (audit, plan, score, explain, data):
         command.add_to(rooms)

@@ -88,6 +88,8 @@ def _run(options: argparse.Namespace) -> int:
         options.usage("--threshold is not for panoramia, which tests every score as a threshold")
     if options.html is not None and options.html.resolve() == options.file.resolve():
         options.usage("--html must not overwrite the scores")
+    if options.html is not None and options.html.is_dir():
+        options.usage(f"--html must name a file, and {str(options.html)!r} is a folder")
     # what computes takes a second to load, and nobody who asks for help should wait for it
     from auditkit.cli import statement
 
@@ -102,9 +104,8 @@ def _run(options: argparse.Namespace) -> int:
     finally:
         progress.done()
     if options.json:
-        terminal.say(
-            json.dumps(statement.as_json(audit), ensure_ascii=False, indent=1, allow_nan=False)
-        )
+        # in ASCII, since it has to be JSON in whatever encoding the output is
+        terminal.say(json.dumps(statement.as_json(audit), indent=1, allow_nan=False))
         for warning in audit.warnings:
             terminal.warn(f"warning: {warning}")
     else:

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from auditkit.bounds.result import rounded
+from auditkit.bounds.result import rounded, short_of
 from auditkit.cli.terminal import paragraph, printable, quoted, say
 
 NEEDED = ("epsilon", "delta", "confidence", "claim")
+HIGHEST = {"epsilon": math.inf, "delta": 1.0, "confidence": 1.0}
+LARGEST = 1e300  # an ε above it is no number that anybody found
 CLAIMS = ("lower bound", "estimate", "upper bound")
 NEIGHBOURS = {
     "add/remove": "Neighbouring datasets differ in one example that only one of them holds.",
@@ -30,7 +32,7 @@ def add_to(rooms: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     try:
         bound = json.loads(options.file.read_text(encoding="utf-8-sig"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{options.file.name} is no JSON file: {error}") from None
     for heading, sentences in explain(bound):
         say(heading)
@@ -54,22 +56,30 @@ def _checked(bound: Any) -> Mapping[str, Any]:
         raise ValueError(f"a bound has the fields {', '.join(NEEDED)}, as auditkit audit --json")
     if bound["claim"] not in CLAIMS:
         raise ValueError(f"claim must be one of {', '.join(CLAIMS)}, got {quoted(bound['claim'])}")
-    for name in ("epsilon", "delta", "confidence"):
+    checked = dict(bound)
+    for name, highest in HIGHEST.items():
         value = bound[name]
         if name == "confidence" and value is None:
             continue
-        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0.0:
-            raise ValueError(f"{name} must be one number of at least 0, got {quoted(value)}")
-    return bound
+        if value == "inf":  # as --json writes what JSON has no number for
+            value = math.inf
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(f"{name} must be one number, got {quoted(value)}")
+        if not 0.0 <= value <= highest:
+            raise ValueError(f"{name} must lie between 0 and {highest:g}, got {quoted(value)}")
+        checked[name] = value if value <= LARGEST else math.inf
+    if not isinstance(bound.get("assumptions") or [], list):
+        raise ValueError(f"assumptions must be a list, got {quoted(bound['assumptions'])}")
+    return checked
 
 
 def _says(bound: Mapping[str, Any]) -> list[str]:
     epsilon, delta = bound["epsilon"], bound["delta"]
     sure = ""
     if bound["confidence"] is not None:
-        sure = f"with {100 * bound['confidence']:g}% confidence"
+        sure = f"with {short_of(100, 100 * bound['confidence'])}% confidence"
     number = rounded(epsilon, bound["claim"])
-    odds = math.exp(min(epsilon, 700.0))
+    odds = math.exp(epsilon) if epsilon < 700.0 else math.inf
     if bound["claim"] == "upper bound":
         return [
             f"The mechanism is ({number}, {delta:g})-differentially private: no attack, of "

@@ -10,6 +10,7 @@ METHODS = (
     "zero-run",
     "panoramia",
 )
+GAUSSIAN = ("one-run-fdp", "two-worlds", "observational-label", "zero-run")
 NEEDS: Mapping[str, tuple[str, ...]] = {
     "one-run": ("member",),
     "one-run-fdp": ("member",),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from auditkit.bounds.result import rounded
+from auditkit.bounds.result import rounded, short_of
 from auditkit.cli.explain import explain
 from auditkit.cli.figures import figures
 from auditkit.cli.statement import Audit, as_json, shown
@@ -139,7 +139,7 @@ def _operating_point(audit: Audit) -> str:
     rows = [
         ("ε", rounded(float(np.asarray(bound.epsilon)), bound.claim)),
         ("δ", f"{bound.delta:g}"),
-        ("confidence", "none" if bound.confidence is None else f"{bound.confidence:g}"),
+        ("confidence", "none" if bound.confidence is None else short_of(1, bound.confidence)),
         ("claim", bound.claim),
         ("adjacency", bound.adjacency),
         ("method", f"{question.method} ({bound.method})"),

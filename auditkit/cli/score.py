@@ -61,6 +61,15 @@ def _run(options: argparse.Namespace) -> int:
         options.usage("--population goes with --attack rmia")
     if options.output.suffix not in (".csv", ".npz"):
         options.usage(f"--output must end in .csv or .npz, got {str(options.output)!r}")
+    read = (
+        options.weights,
+        options.members,
+        options.others,
+        options.reference_weights,
+        options.population,
+    )
+    if any(path and path.resolve() == options.output.resolve() for path in read):
+        options.usage("--output must not overwrite what is read")
     # the models' libraries take seconds to load
     from auditkit.cli import scoring
 

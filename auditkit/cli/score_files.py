@@ -11,6 +11,7 @@ import importlib
 import io
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -19,12 +20,13 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from auditkit.cli.terminal import quoted
+from auditkit.cli.terminal import printable, quoted
 
 CHUNK = 20_000  # rows that are text at one time
+MOST_ROWS = 10_000_000  # that fit into 1 GB with room for all that is computed of them
 NAMES: Mapping[str, tuple[str, ...]] = {
     "score": ("score", "scores"),
-    "member": ("member", "members", "membership", "is_member"),
+    "member": ("member", "members", "membership", "memberships", "is_member"),
     "id": ("id", "ids"),
     "propensity": ("propensity", "propensities"),
     "baseline": ("baseline_score", "baseline_scores", "baseline"),
@@ -33,6 +35,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 }
 ROLES = (*NAMES, "feature")
 FEATURE = ("feature", "propensity_feature")
+LEFT_OUT = "Leave such rows out only if what emptied them cannot depend on membership"
 LARGEST = 1e150  # squares of larger numbers overflow
 NUMBERS = ("score", "propensity", "baseline")
 FLAGS: Mapping[str, tuple[tuple[str, str], ...]] = {
@@ -104,7 +107,7 @@ def read_scores(path: Path, columns: Sequence[str] = ()) -> ScoreTable:
     reader = _from_csv
     if start == b"PAR1":
         reader = _from_parquet
-    elif start == b"PK\x03\x04":
+    elif start in (b"PK\x03\x04", b"PK\x05\x06"):  # the second is an archive of nothing
         reader = _from_npz
     return reader(path, wishes).table(path)
 
@@ -134,7 +137,9 @@ class _Roles:
                     raise ValueError(f"no column is called {quoted(wish)}; {_found(headers)}")
             if len(found) > 1:
                 twice = " and ".join(quoted(headers[place]) for place in found[:2])
-                raise ValueError(f"two columns could be the {role}: {twice}; say --column {role}=…")
+                alike = headers[found[0]].strip() == headers[found[1]].strip()
+                way = "give one another name" if alike else f"say --column {role}=…"
+                raise ValueError(f"two columns could be the {role}: {twice}; {way}")
             if found:
                 places[role] = found[0]
         if "score" not in places:
@@ -177,6 +182,7 @@ class _Columns:
         """Return the table, every column checked."""
         roles = self.roles
         size = self.numbers[roles.places["score"]].size
+        _not_too_many(size)
         if size == 0:
             raise ValueError(f"{path.name} holds column names and no row")
         for place, values in self.numbers.items():
@@ -293,6 +299,7 @@ def _gathered(rows: Iterator[tuple[list[str], int]], roles: _Roles, delimiter: s
         if "id" in roles.places:
             ids.append(np.fromiter(map(hash, columns[roles.places["id"]]), np.int64, len(chunk)))
         seen += len(chunk)
+        _not_too_many(seen)
     return _Columns(
         roles,
         {place: np.concatenate(parts) for place, parts in numbers.items()},
@@ -330,10 +337,7 @@ class _Where:
 
     def nothing(self, places: Sequence[int]) -> str:
         """Return where nothing is, and what may be done about it."""
-        return (
-            f"nothing in {self.of(places)}. Leave such rows out only if what emptied them cannot "
-            "depend on membership"
-        )
+        return f"nothing in {self.of(places)}. {LEFT_OUT}"
 
 
 class _Words(dict[str, int]):
@@ -390,23 +394,46 @@ def _from_parquet(path: Path, wishes: Mapping[str, list[str]]) -> _Columns:
         raise ImportError(
             f"reading {path.name} takes pyarrow: pip install pyarrow, or save it as CSV or NPZ"
         ) from None
-    file = parquet.ParquetFile(path)
-    headers = file.schema_arrow.names
+    with _parquet_errors(path.name):
+        file = parquet.ParquetFile(path)
+        headers = file.schema_arrow.names
     roles = _Roles.of(headers, wishes)
-    wanted = [headers[place] for place in {*roles.places.values(), *roles.features}]
-    read = file.read(columns=wanted)
+    wanted = {headers[place] for place in (*roles.places.values(), *roles.features)}
+    for name in wanted:
+        if headers.count(name) > 1:  # Parquet reads by name alone
+            raise ValueError(f"two columns are called {quoted(name)}; give one another name")
+    _not_too_many(file.metadata.num_rows)
+    with _parquet_errors(path.name):
+        read = file.read(columns=list(wanted))
 
     def column(place: int) -> NDArray[Any]:
-        found: NDArray[Any] = read.column(headers[place]).to_numpy()
-        return found
+        found = read.column(headers[place])
+        if found.null_count:
+            empty = int(np.flatnonzero(found.is_null().to_numpy())[0]) + 1
+            raise ValueError(
+                f"{quoted(headers[place])} must not be empty, got nothing in row {empty} "
+                f"({found.null_count} such in all). {LEFT_OUT}"
+            )
+        values: NDArray[Any] = found.to_numpy()
+        return values
 
     return _from_arrays(roles, column)
+
+
+@contextmanager
+def _parquet_errors(name: str) -> Iterator[None]:
+    """Turn what pyarrow raises, of several kinds, into a sentence with the name of the file."""
+    try:
+        yield
+    except (ValueError, OSError, RuntimeError) as error:
+        told = printable(str(error).splitlines()[0])
+        raise ValueError(f"{name} is no Parquet file that can be read: {told}") from None
 
 
 def _from_npz(path: Path, wishes: Mapping[str, list[str]]) -> _Columns:
     try:
         with path.open("rb") as binary, np.load(binary, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+            arrays = {name: np.asarray(file[name]) for name in file.files}
     except (ValueError, OSError, EOFError, BadZipFile) as error:
         raise ValueError(f"{path.name} is no NPZ file of plain arrays: {error}") from None
     flat: dict[str, NDArray[Any]] = {}
@@ -441,12 +468,18 @@ def _from_arrays(roles: _Roles, column: Callable[[int], NDArray[Any]]) -> _Colum
     flags = {}
     for role in FLAGS:
         if role in roles.places:
-            words, codes = np.unique(checked(roles.places[role]).astype(str), return_inverse=True)
+            values = checked(roles.places[role])
+            if values.dtype.kind not in "biufSUO":
+                raise ValueError(f"{role} must hold numbers or words, got {values.dtype}")
+            words, codes = np.unique(values.astype(str), return_inverse=True)
             if words.size > 100:
                 some = ", ".join(map(quoted, words[:3]))
                 raise ValueError(f"{role} must be one of two words, got {some} and more")
             flags[role] = (codes.astype(np.int8), words.tolist())
-    ids = checked(roles.places["id"]) if "id" in roles.places else None
+    ids = None
+    if "id" in roles.places:
+        # by their hashes, as those of a CSV file: so words and numbers may be mixed
+        ids = np.array([hash(str(name)) for name in checked(roles.places["id"]).tolist()], np.int64)
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{quoted(name)} has {size}" for name, size in lengths.items())
         raise ValueError(f"columns must have the same length: {listed}")
@@ -477,6 +510,14 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _not_too_many(rows: int) -> None:
+    if rows > MOST_ROWS:
+        raise ValueError(
+            f"more than {MOST_ROWS:,} rows are more than this command takes. Draw so many of them "
+            "by chance, whatever their scores and membership: more would hardly raise a bound"
+        )
 
 
 def _finite(header: str, values: Floats) -> None:

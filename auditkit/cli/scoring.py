@@ -5,7 +5,9 @@ import csv
 import importlib
 import io
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 
 from auditkit.attacks.label_inference import label_game, label_scores
 from auditkit.attacks.membership import difficulty_calibration, rmia
-from auditkit.cli.terminal import Progress
+from auditkit.cli.terminal import Progress, printable
 from auditkit.datasets.store import write_whole
 
 Columns = Mapping[str, NDArray[Any]]
@@ -70,12 +72,13 @@ class Examples:
 def columns_of(options: argparse.Namespace, progress: Progress) -> tuple[Columns, list[str]]:
     """Return the columns of the file, and what has to be said of them."""
     progress("loading the model")
-    target = model(options.model, options.weights)
+    notes: list[str] = []
+    target = model(options.model, options.weights, notes)
     reference = None
     if options.reference is not None:
-        reference = model(options.reference, options.reference_weights)
+        reference = model(options.reference, options.reference_weights, notes)
     inside, outside = Examples.read(options.members), Examples.read(options.others)
-    notes = _shared(inside, outside)
+    notes += _shared(inside, outside)
     progress(f"scoring {inside.labels.size + outside.labels.size} examples")
     features = _feature_columns(inside, outside) if options.features else {}
     if options.attack == "label-inference":
@@ -99,6 +102,7 @@ def columns_of(options: argparse.Namespace, progress: Progress) -> tuple[Columns
                 population.own(target(population.features)),
                 population.own(reference(population.features)),
             )
+    _finite(score)
     member = np.arange(own.size) < inside.labels.size
     return {"score": score, "member": member.astype(np.int64)} | features, notes
 
@@ -132,6 +136,7 @@ def _label_columns(
         every = label_scores(target(data.features), generating)
         scores.append(every[np.arange(data.labels.size), game.shown])
         chosen.append(game.chosen)
+    _finite(np.concatenate(scores))
     placebo = np.arange(inside.labels.size + outside.labels.size) >= inside.labels.size
     return {
         "score": np.concatenate(scores),
@@ -174,6 +179,15 @@ def _losses(chances: NDArray[np.float64], notes: list[str]) -> NDArray[np.float6
     return losses
 
 
+def _finite(score: NDArray[np.float64]) -> None:
+    bad = int((~np.isfinite(score)).sum())
+    if bad:
+        raise ValueError(
+            f"a model's scores must be finite, and {bad} of {score.size} are not: look for NaN in "
+            "its features and its weights"
+        )
+
+
 def write(path: Path, columns: Columns) -> None:
     """Write columns as CSV or NPZ, whole or not at all."""
     if path.suffix == ".npz":
@@ -188,19 +202,23 @@ def write(path: Path, columns: Columns) -> None:
     write_whole(path, text.getvalue().encode("utf-8"))
 
 
-def model(factory: str, weights: Path | None) -> Callable[..., NDArray[np.float64]]:
+def model(
+    factory: str, weights: Path | None, notes: list[str]
+) -> Callable[..., NDArray[np.float64]]:
     """Return a function from features to the probabilities of all labels."""
     made = _made(factory)
     if hasattr(made, "predict_proba"):
         if weights is not None:
             raise ValueError(f"weights are for a torch module, and {factory} made a {_kind(made)}")
-        return lambda features: _by_label(made, features)
+        return lambda features: _by_label(_probabilities(made, features), made)
     if not hasattr(made, "load_state_dict"):
         raise ValueError(
             f"{factory} must return a torch module or a classifier with predict_proba, got a "
             f"{_kind(made)}"
         )
-    if weights is not None:
+    if weights is None:
+        notes.append(f"no weights were named: the module is scored as {factory}() returned it")
+    else:
         _load(made, weights)
     return lambda features: _network(made, features)
 
@@ -209,23 +227,40 @@ def _made(factory: str) -> Any:
     module, _, name = factory.partition(":")
     sys.path.insert(0, str(Path.cwd()))
     try:
-        found = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise ValueError(f"{module} cannot be imported: {error}") from None
+        with _theirs(f"{module} cannot be imported"):
+            found = importlib.import_module(module)
     finally:
         sys.path.pop(0)
     if not callable(getattr(found, name, None)):
         raise ValueError(f"{module} has no function {name}")
-    return getattr(found, name)()
+    with _theirs(f"{factory}() failed"):
+        return getattr(found, name)()
+
+
+@contextmanager
+def _theirs(what: str) -> Iterator[None]:
+    """Turn whatever somebody else's code raises into a sentence that says where."""
+    try:
+        yield
+    except Exception as error:
+        at = traceback.extract_tb(error.__traceback__)[-1]
+        told = " ".join(f"{type(error).__name__}: {error}".split())[:500]
+        raise ValueError(
+            f"{what} (line {at.lineno} of {Path(at.filename).name}): {printable(told)}"
+        ) from None
 
 
 def _kind(made: Any) -> str:
     return type(made).__name__
 
 
-def _by_label(made: Any, features: NDArray[Any]) -> NDArray[np.float64]:
+def _probabilities(made: Any, features: NDArray[Any]) -> NDArray[np.float64]:
+    with _theirs(f"predict_proba of the {_kind(made)} failed"):
+        return np.asarray(made.predict_proba(features), dtype=np.float64)
+
+
+def _by_label(given: NDArray[np.float64], made: Any) -> NDArray[np.float64]:
     """Return probabilities with a column for each label, those never seen at 0."""
-    given = np.asarray(made.predict_proba(features), dtype=np.float64)
     classes = np.asarray(made.classes_)
     if classes.dtype.kind not in "biu":
         raise ValueError(f"classes of the model must be whole numbers, got {classes[:3].tolist()}")
@@ -238,8 +273,6 @@ def _by_label(made: Any, features: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _load(made: Any, weights: Path) -> None:
-    import pickle
-
     import torch
 
     try:
@@ -251,24 +284,26 @@ def _load(made: Any, weights: Path) -> None:
             for key, value in state.items()
         }
         made.load_state_dict(plain)
-    except (RuntimeError, pickle.UnpicklingError, AttributeError, EOFError) as error:
-        first = str(error).strip().splitlines()[0]
+    except Exception as error:  # of a broken file, torch raises whatever its bytes lead to
+        told = printable(" ".join(f"{type(error).__name__}: {error}".split())[:300])
         raise ValueError(
-            f"{weights.name} must be a state dict of the model's own tensors: {first}"
+            f"{weights.name} must be a state dict of the model's own tensors: {told}"
         ) from None
 
 
 def _network(made: Any, features: NDArray[Any]) -> NDArray[np.float64]:
     import torch
 
-    made.eval()
+    with _theirs(f"eval() of the {_kind(made)} failed"):
+        made.eval()
     found = []
     with torch.no_grad():
         for start in range(0, len(features), ROWS):
             rows = torch.as_tensor(features[start : start + ROWS])
             if rows.dtype not in (torch.float32, torch.int64):  # whole numbers may be tokens
                 rows = rows.float()
-            logits = made(rows).double()
+            with _theirs(f"the {_kind(made)} failed on features of shape {tuple(rows.shape)}"):
+                logits = made(rows).double()
             if logits.ndim != 2:
                 raise ValueError(
                     "a model must return logits of shape (examples, classes), got "

@@ -167,6 +167,11 @@ def _tested(question: Question, bound: Bound, test: PropensityTest) -> Bound:
 def _upper(options: argparse.Namespace, delta: float) -> tuple[dict[str, float], dict[str, float]]:
     from auditkit.accounting import dp_sgd_epsilon
 
+    if delta == 0.0:
+        raise ValueError(
+            "theory promises no finite ε of DP-SGD at δ = 0: say --delta, as in --delta 1e-5, or "
+            "leave --noise-multiplier, --sampling-rate and --steps out"
+        )
     promise = {
         "noise_multiplier": options.noise_multiplier,
         "sampling_rate": options.sampling_rate,
@@ -190,6 +195,7 @@ def _warnings(
     told = list(question.table.notes)
     if bound.claim == "estimate":
         reasons = [text for text in bound.assumptions if "estimate" in text or "rejected" in text]
+        reasons += [text for text in bound.assumptions if "placebo" in text.lower()]
         told += reasons[:1] or ["This is an estimate: it proves nothing, whatever its size."]
     if question.method == "zero-run" and bound.claim == "lower bound":
         told.append(

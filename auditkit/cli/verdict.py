@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from auditkit.bounds.observational import observational_label
 from auditkit.bounds.one_run import one_run, one_run_fdp
 from auditkit.bounds.panoramia import panoramia, panoramia_ceiling
-from auditkit.bounds.result import Bound
+from auditkit.bounds.result import Bound, short_of
 from auditkit.bounds.scores import UNSEEN, audit_scores
 from auditkit.bounds.two_worlds import two_worlds
 from auditkit.bounds.zero_run import ESTIMATED, zero_run
-from auditkit.cli.methods import NEEDS
-from auditkit.cli.score_files import Bits, Floats, ScoreTable
+from auditkit.cli.methods import GAUSSIAN, NEEDS
+from auditkit.cli.score_files import Bits, Floats, ScoreTable, listed
 from auditkit.thresholds import Bonferroni, Fixed, MultiSplit, Split, Sweep, Threshold
 
 COINS = ("one-run", "one-run-fdp", "two-worlds")
@@ -127,12 +127,12 @@ def pose(table: ScoreTable, request: Request) -> Question:
     if missing:
         raise ValueError(
             f"--method {method} takes a column {' and a column '.join(missing)}; found "
-            f"{', '.join(table.headers)}"
+            f"{listed(table.headers)}"
         )
     asked = request.threshold or usual(method)
     if isinstance(asked, Split | MultiSplit):
         asked = replace(asked, seed=request.seed)
-    delta = default_delta(method) if request.delta is None else request.delta
+    delta = delta_of(method, request.delta)
     request = replace(request, method=method, threshold=asked, delta=delta)
     if method == "observational-label":
         question = _label_question(table, request)
@@ -289,9 +289,16 @@ def _method(table: ScoreTable, request: Request) -> str:
     return "one-run"
 
 
-def default_delta(method: str) -> float:
-    """Return the δ that the package takes for a method."""
-    return 0.0 if method == "panoramia" else 1e-5
+def delta_of(method: str, asked: float | None) -> float:
+    """Return the δ asked for, or the one that the package takes for a method."""
+    if asked == 0.0 and method in GAUSSIAN:
+        raise ValueError(
+            f"--method {method} takes a δ above 0: a Gaussian mechanism that leaks at all has no "
+            "finite ε at δ = 0. Where δ has to be 0 and a coin decided, one-run answers"
+        )
+    if asked is None:
+        return 0.0 if method == "panoramia" else 1e-5
+    return asked
 
 
 def usual(method: str) -> Threshold:
@@ -355,16 +362,27 @@ def _refuse_too_few(question: Question) -> None:
     best = partial(flawless, question.method, delta=question.delta, confidence=confidence)
     if best(size, guesses=number) > 0.0:
         return
+    least = _least(best, rule, 1.0)
+    if least is None:
+        raise ValueError(
+            f"--method {question.method} shows no ε of 1 by {question.rule} at δ = "
+            f"{question.delta:g} with {short_of(100, 100 * request.confidence)}% confidence, with "
+            "however many rows and not even without an error: guess on more, or ask for a smaller "
+            "δ or less confidence"
+        )
     raise ValueError(
         f"{len(question.truth)} rows are fewer than --method {question.method} can use: "
         f"{size} are counted on, and not even an attack without an error would show ε above 0. "
-        f"For ε = 1 without an error it takes {_least(best, rule, 1.0)} rows, for any real attack "
+        f"For ε = 1 without an error it takes {least} rows, for any real attack "
         f"more; see auditkit plan --target-epsilon 1 --method {question.method}"
     )
 
 
-def _least(best: Callable[..., float], rule: Threshold, target: float) -> int:
-    """Return the least number of rows at which an attack without an error shows `target`."""
+def _least(best: Callable[..., float], rule: Threshold, target: float) -> int | None:
+    """Return the least number of rows at which an attack without an error shows `target`.
+
+    There may be none: with few guesses, or where δ is large for the confidence.
+    """
 
     def enough(rows: int) -> bool:
         size = counted(rule, rows)[0]
@@ -379,7 +397,7 @@ def _least(best: Callable[..., float], rule: Threshold, target: float) -> int:
     while not enough(high):
         high *= 2
         if high > 1 << 26:
-            raise ValueError("no number of rows would be enough for this rule: guess on more")
+            return None
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
@@ -517,7 +535,7 @@ def sensitivity(question: Question, bound: Bound) -> list[tuple[str, str, float 
     rows: list[tuple[str, str, float | None, str]] = []
     for confidence in sorted({0.9, 0.95, 0.99, request.confidence}):
         value = restated(question, bound, confidence=confidence)
-        rows.append(("confidence", f"{confidence:g}", value, bound.claim))
+        rows.append(("confidence", short_of(1, confidence), value, bound.claim))
     for delta in sorted({1e-7, 1e-6, 1e-5, 1e-4, question.delta}):
         rows.append(("δ", f"{delta:g}", restated(question, bound, delta=delta), bound.claim))
     rows.append(("threshold rule", f"{question.rule} (used)", _one(bound), bound.claim))

@@ -411,3 +411,10 @@ def test_labels_are_drawn_where_a_generator_gives_none():
 def test_an_audit_needs_labelled_members():
     with pytest.raises(ValueError, match="labels"):
         whole_audit(normal(2600, 0, 0), Fixed(1.0))
+
+
+def test_an_audit_needs_members_without_holes():
+    members = people(2600, np.random.default_rng(0))
+    members.inputs[7, 1] = np.nan
+    with pytest.raises(ValueError, match=r"members\.inputs must hold finite numbers, got nan"):
+        whole_audit(members, Fixed(1.0))

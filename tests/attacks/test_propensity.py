@@ -239,3 +239,9 @@ def test_the_gate_takes_bounds_and_tests_only():
         gated(1.0, test)
     with pytest.raises(TypeError, match=r"^test must be a PropensityTest"):
         gated(zero_run([1], [True], [0.5], rng=0), True)
+
+
+def test_resamples_are_drawn_by_a_name_of_the_room():
+    from auditkit import attacks
+
+    assert attacks.propensity_bootstrap is propensity_bootstrap

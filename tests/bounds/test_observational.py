@@ -426,6 +426,10 @@ def test_bad_input_is_refused_by_name(change, error, message):
         ({"correct": 0, "guesses": 0}, "guesses must be at least 1, got 0"),
         ({"audit_guesses": 0}, "audit_guesses must be at least 1, got 0"),
         ({"correct": -1}, "correct must"),
+        (
+            {"correct": [5, 6], "audit_guesses": [20, 20, 20]},
+            r"shapes that fit together: correct has \(2,\), .*, audit_guesses has \(3,\)",
+        ),
         ({"level": 0}, "level must lie strictly between 0 and 1, got 0"),
     ],
 )

@@ -515,6 +515,10 @@ def test_a_result_says_what_it_rests_on():
         ((1, 10, 9), "guesses must be at most examples, got 10 of 9"),
         ((0, 0, 0), "examples must be at least 1"),
         ((1, 5, 9.5), "examples must hold whole numbers"),
+        (
+            ([1, 2], [5, 5, 5], 9),
+            r"shapes that fit together: correct has \(2,\), guesses has \(3,\), examples has \(\)",
+        ),
     ],
 )
 def test_impossible_counts_are_named(bound, counts, message):

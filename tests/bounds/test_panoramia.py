@@ -247,6 +247,10 @@ def test_the_ceiling_is_what_a_perfect_attack_shows(examples, expected):
 
 def test_the_papers_largest_bounds_lie_above_the_ceiling_it_states():
     assert panoramia_ceiling(10_000) < 5.98 < 6.02
+    level = 0.025
+    with_5100_members = logit((level / 10_000) ** (1 / 5_100))
+    with_1000_thresholds = logit((level / 1_000) ** (1 / 5_000))
+    assert (with_5100_members, with_1000_thresholds) == pytest.approx((5.98, 6.16), abs=0.005)
 
 
 def test_a_few_examples_prove_nothing():
@@ -289,6 +293,20 @@ def test_the_two_bounds_hold_together_as_often_as_they_say(c, epsilon, slack):
         return max(result.c_lower - c, result.c_plus_epsilon_lower - c - epsilon)
 
     assert share_above(largest_excess, 0.0, runs, 7) <= allowed(runs, level)
+
+
+def test_given_the_attacks_guesses_the_baselines_tail_does_not_hold():
+    """PAN-E8: the attack is randomised response, the baseline says "member" always, and c = 0."""
+    said, told, epsilon = 100, 70, 2.0
+    right = expit(epsilon)
+    # members among those that the attack guesses, and among the others
+    guessed = binom.pmf(np.arange(told + 1), told, right)
+    others = binom.pmf(np.arange(said - told + 1), said - told, 1.0 - right)
+    many_members = np.convolve(guessed, others)[60:].sum()
+    baselines_tail = binom.sf(59, said, 0.5)
+    attacks_tail = binom.sf(told, told, right)  # of more right guesses than guesses
+    assert many_members == pytest.approx(0.96, abs=0.005)
+    assert baselines_tail + attacks_tail == pytest.approx(0.03, abs=0.005)
 
 
 def test_a_single_threshold_uses_up_its_share_of_the_level():

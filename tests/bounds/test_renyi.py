@@ -335,6 +335,56 @@ def test_goodman_gives_his_intervals():
     assert high.round(3)[:3].tolist() == pytest.approx([0.166, 0.204, 0.206], abs=2e-3)
 
 
+def test_worlds_with_equal_counts_prove_exactly_nothing():
+    for cut in (None, {0}):
+        bound = renyi_audit([400, 300, 300], [400, 300, 300], ORDERS, cut=cut)
+        assert (bound.epsilon == 0.0).all()
+
+
+def test_sison_and_glaz_reach_as_far_as_new_counts_do():
+    seen = np.array([56, 72, 73, 59, 62, 87, 58])
+    again = np.random.default_rng(0).multinomial(seen.sum(), seen / seen.sum(), size=200_000)
+    furthest = np.abs(again - seen).max(axis=1)
+    for reach in (10, 15, 20, 25):
+        chance = renyi._all_within(seen, reach)
+        assert chance == pytest.approx((furthest <= reach).mean(), abs=5e-3)
+    low, high = renyi._sison_glaz(seen, 0.05)
+    reach = int(np.quantile(furthest, 0.95))
+    assert (low * seen.sum()).round(6).tolist() == pytest.approx(seen - reach + 1, abs=1.0)
+    # one width for all, and more room above than below
+    assert np.ptp(high - low) == pytest.approx(0.0, abs=1e-12)
+    assert (high - seen / seen.sum() >= seen / seen.sum() - low - 1e-12).all()
+
+
+def test_sison_and_glaz_keep_their_level_where_counts_are_large():
+    rng = np.random.default_rng(0)
+    for law_ in ([0.5, 0.3, 0.2], [0.7, 0.25, 0.04, 0.01]):
+        inside = []
+        for counts in rng.multinomial(5000, law_, size=400):
+            low, high = renyi._sison_glaz(counts, 0.05)
+            inside.append(((low <= law_) & (law_ <= high)).all())
+        assert np.mean(inside) > 0.92
+
+
+def test_intervals_of_sison_and_glaz_may_come_from_few_counts():
+    for counts in ([1, 0], [10, 0, 0], [3, 1], [10**8, 2 * 10**8]):
+        low, high = renyi._sison_glaz(np.array(counts), 0.05)
+        shares = np.array(counts) / sum(counts)
+        assert ((low >= 0.0) & (low <= shares) & (shares <= high) & (high <= 1.0)).all()
+
+
+def test_the_k_cut_of_appendix_b_takes_either_kind_of_interval(worlds):
+    counts = (10**6 * worlds).astype(int)
+    exact = renyi_divergence(*worlds, ORDERS)
+    for kind in ("goodman", "sison-glaz"):
+        bound = appendix_b_bound(*counts, ORDERS, intervals=kind)
+        assert bound.claim == "estimate"
+        assert (bound.epsilon <= exact).all()
+        assert bound.epsilon[-1] > 0.5 * exact[-1]
+    with pytest.raises(ValueError, match="intervals must be one of"):
+        appendix_b_bound(*counts, ORDERS, intervals="wald")
+
+
 def test_kernels_do_the_same_when_they_are_not_compiled():
     centre, low, high = np.array([0.5, 0.3, 0.2]), np.full(3, 0.1), np.array([0.4, 0.9, 0.9])
     law_ = renyi._nearest_law.py_func(centre, low, high)

@@ -27,6 +27,27 @@ def test_an_estimate_says_that_it_is_no_bound():
     assert "estimate, not a bound" in str(bound(claim="estimate"))
 
 
+def test_another_claim_is_refused():
+    message = "claim must be one of 'lower bound', 'estimate', 'upper bound', got 'proof'"
+    with pytest.raises(ValueError, match=message):
+        bound(claim="proof")
+
+
+@pytest.mark.parametrize(
+    ("confidence", "percent", "share"),
+    [
+        (0.95, "95", "0.95"),
+        (0.999999, "99.9999", "0.999999"),
+        (1 - 1e-9, "99.9999999", "0.999999999"),
+        (1 - 1e-12, "99.9999999999", "0.999999999999"),
+    ],
+)
+def test_no_confidence_is_printed_as_certainty(confidence, percent, share):
+    result = bound(confidence=confidence)
+    assert f"with {percent}% confidence" in str(result)
+    assert f"<td>{share}</td>" in result._repr_html_()
+
+
 def test_what_is_assumed_is_part_of_the_sentence():
     sentence = "The mechanism's trade-off curve is Gaussian."
     assert sentence in str(bound(assumptions=(sentence,)))

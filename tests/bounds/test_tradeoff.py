@@ -285,6 +285,7 @@ def test_a_curve_shows_what_it_is():
         (lambda: PureDP(-0.1), "epsilon"),
         (lambda: ApproxDP(-0.1, 0.0), "epsilon"),
         (lambda: ApproxDP(1.0, 1.5), "delta"),
+        (lambda: ApproxDP([1.0, 2.0], [0.1, 0.2, 0.3]), "epsilon and delta"),
         (lambda: GaussianDP(1.0).beta(1.5), "alpha"),
         (lambda: GaussianDP(1.0).beta(-0.1), "alpha"),
         (lambda: PureDP(1.0).beta(math.nan), "alpha"),

@@ -619,6 +619,7 @@ def test_the_test_of_a_propensity_model_is_exact(seed, confidence):
     members, prior, posterior = game(rng, 60, 1.0, spread=True)
     guesses = confident(posterior, prior, int(rng.integers(0, 61)))
     test = reject_propensity(guesses, members, expit(0.3 * prior), confidence=confidence, rng=seed)
+    assert bool(test) is test.rejected
     assert test.p_value == pytest.approx(binom.sf(test.kept - 1, test.guesses, 0.5))
     assert test.rejected == (test.kept >= test.threshold)
     assert binom.sf(test.threshold - 1, test.guesses, 0.5) <= test.level

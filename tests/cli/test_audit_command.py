@@ -510,3 +510,49 @@ def test_confidence_holds_at_the_null(capsys, write):
         )
         above += bound["epsilon"] > 0.0
     assert above <= 8  # more with probability 0.003 at a rate of 5%
+
+
+@pytest.mark.parametrize("method", ["one-run-fdp", "two-worlds", "zero-run", "observational-label"])
+def test_a_gaussian_method_without_delta_is_refused_and_says_nothing_infinite(
+    capsys, write, method
+):
+    columns = shifted()[0] | {"member": leaking(2000)["member"]}
+    columns |= {"chosen": 1 - columns["member"]}
+    asked = ["--method", method, "--membership", "randomised", "--delta", "0"]
+    assert "takes a δ above 0" in refused(capsys, write(**columns), *asked)
+    assert main(["plan", "--target-epsilon", "1", "--method", method, "--delta", "0"]) == 1
+    assert "takes a δ above 0" in capsys.readouterr().err
+
+
+def test_what_no_number_of_rows_would_show_does_not_blame_the_guesses_alone(capsys, write):
+    path = write(**leaking())
+    asked = ["--membership", "randomised", "--confidence", "0.999999999999"]
+    told = refused(capsys, path, "--method", "one-run", *asked)
+    assert "a smaller δ or less confidence" in told
+
+
+def test_a_missing_column_is_told_without_what_drives_a_terminal(capsys, write):
+    path = write(**leaking(), **{"\x1b[31m": np.zeros(1000)})
+    told = refused(capsys, path, "--method", "panoramia")
+    assert "\x1b" not in told
+    assert "\\x1b[31m" in told
+
+
+def test_theory_at_no_delta_says_what_to_leave_out(capsys, write):
+    theory = ["--noise-multiplier", "1", "--sampling-rate", "0.1", "--steps", "10"]
+    told = refused(capsys, write(**leaking()), "--method", "one-run", "--delta", "0", *theory)
+    assert "no finite ε of DP-SGD at δ = 0" in told
+
+
+def test_a_report_that_is_a_folder_is_refused_before_any_work(capsys, write, tmp_path):
+    with pytest.raises(SystemExit):
+        main(["audit", write(**leaking()), "--html", str(tmp_path)])
+    assert "is a folder" in capsys.readouterr().err
+
+
+def test_a_placebo_that_makes_an_estimate_is_named_first(capsys, write):
+    columns = labels()
+    columns["placebo"] = np.arange(len(columns["score"])) % 4 == 0
+    _, bound, _ = played(capsys, write(**columns), "--membership", "randomised")
+    assert bound["claim"] == "estimate"
+    assert "lacebo" in bound["warnings"][0]

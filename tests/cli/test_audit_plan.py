@@ -337,3 +337,36 @@ def test_bash_completes(capsys, typed, offered):
         check=True,
     )
     assert offered <= set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[" * 100_000,
+        '{"epsilon": 1, "delta": 1e-5, "confidence": 95, "claim": "lower bound"}',
+        '{"epsilon": 1, "delta": 3, "confidence": 0.95, "claim": "lower bound"}',
+        '{"epsilon": 1, "delta": 0, "confidence": 0.9, "claim": "estimate", "assumptions": 5}',
+        '{"epsilon": 1, "delta": %s, "confidence": 0.9, "claim": "estimate"}' % ("9" * 400),
+    ],
+    ids=["deep", "confidence", "delta", "assumptions", "huge"],
+)
+def test_an_odd_bound_is_refused_in_a_sentence(capsys, tmp_path, content):
+    (tmp_path / "bound.json").write_text(content)
+    assert main(["explain", str(tmp_path / "bound.json")]) == 1
+    assert len(capsys.readouterr().err) < 300
+
+
+@pytest.mark.parametrize("epsilon", ['"inf"', "1e999", "9" * 400], ids=["word", "float", "int"])
+def test_an_infinite_epsilon_is_explained_without_an_error(capsys, tmp_path, epsilon):
+    rest = '"delta": 0, "confidence": 0.95, "claim": "upper bound"'
+    bound = f'{{"epsilon": {epsilon}, {rest}}}'
+    (tmp_path / "bound.json").write_text(bound)
+    assert main(["explain", str(tmp_path / "bound.json")]) == 0
+    assert "a factor of inf" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_plan_without_delta_says_at_which_its_truth_is(capsys):
+    assert main(["plan", "--target-epsilon", "1", "--delta", "0", "--true-epsilon", "4"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "The true ε is that at δ = 1e-05" in said
+    assert "less often than the table says" in said

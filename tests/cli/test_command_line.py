@@ -1,11 +1,13 @@
 """The command line says what there is, brings it, checks it, and fails with a number."""
 
+import json
 import logging
 import subprocess
 import sys
 
 import pytest
 
+import auditkit
 from auditkit import cli, datasets
 from auditkit.cli import main
 
@@ -123,3 +125,48 @@ def test_help_is_quick_and_loads_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("[]\n")
     assert cli.main.__doc__
+
+
+SHORT = "score,member\n" + "\n".join(f"{row % 37},{row % 2}" for row in range(200))
+
+
+@pytest.mark.parametrize("closed", ["stdout", "stderr"])
+def test_a_closed_stream_costs_nothing_but_what_it_would_have_said(tmp_path, closed):
+    (tmp_path / "scores.csv").write_text(SHORT)
+    code = (
+        f"import sys; sys.{closed} = None\n"
+        "from auditkit.cli import main\n"
+        "sys.exit(main(['audit', 'scores.csv', '--html', 'report.html']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "report.html").exists()
+
+
+def test_an_output_without_greek_letters_is_no_error_and_its_json_stays_json(tmp_path, monkeypatch):
+    (tmp_path / "scores.csv").write_text(SHORT)
+    monkeypatch.setenv("PYTHONIOENCODING", "cp1252")
+    code = "import sys; from auditkit.cli import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, "audit", "scores.csv"]
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+    assert said.stdout.startswith(b"\\u03b5")
+    said = subprocess.run([*command, "--json"], cwd=tmp_path, capture_output=True, check=True)
+    assert json.loads(said.stdout.decode("ascii"))["sentence"].startswith("ε")
+
+
+def test_a_path_too_long_and_too_little_memory_are_told_without_a_traceback(capsys, monkeypatch):
+    assert main(["audit", "a" * 5000]) == 1
+    assert "too long" in capsys.readouterr().err
+
+    def path(_):
+        raise MemoryError("3 TB")
+
+    monkeypatch.setattr(datasets, "verify", path)
+    assert main(["data", "verify"]) == 1
+    assert "more memory than there is. 3 TB" in capsys.readouterr().err
+
+
+def test_the_program_says_its_version(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    assert capsys.readouterr().out == f"auditkit {auditkit.__version__}\n"

@@ -38,6 +38,15 @@ def network():
 def nothing():
     return 3
 
+def fails():
+    raise RuntimeError("of my own")
+
+def undefined():
+    return torch.nn.Sequential(network(), torch.nn.Threshold(1e9, float("nan")))
+
+def pair():
+    return torch.nn.LSTM(20, 10, batch_first=True)
+
 number = 3
 """
 
@@ -280,3 +289,43 @@ def test_the_output_is_csv_or_npz(capsys):
     with pytest.raises(SystemExit):
         scored("factories:tree", output="scores.txt")
     assert "must end in .csv or .npz" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("factory", "told"),
+    [
+        ("factories:fails", "factories:fails() failed (line "),
+        ("factories:pair", "the LSTM failed on features of shape (300, 20) (line "),
+        ("factories:undefined", "a model's scores must be finite, and 500 of 500 are not"),
+        ("broken:model", "broken cannot be imported (line "),
+    ],
+)
+def test_what_fails_in_their_code_is_told_without_a_traceback(capsys, folder, factory, told):
+    (folder / "broken.py").write_text("def model(:")
+    assert scored(factory) == 1
+    assert told in capsys.readouterr().err
+    assert not (folder / "scores.csv").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"junk" * 10])
+def test_weights_that_are_none_are_told_without_a_traceback(capsys, folder, content):
+    (folder / "weights.pt").write_bytes(content)
+    assert scored("factories:network", "--weights", "weights.pt") == 1
+    assert "must be a state dict" in capsys.readouterr().err
+
+
+def test_what_is_read_is_not_overwritten(capsys, folder):
+    before = (folder / "members.npz").read_bytes()
+    with pytest.raises(SystemExit):
+        scored("factories:tree", output="members.npz")
+    assert "must not overwrite what is read" in capsys.readouterr().err
+    assert (folder / "members.npz").read_bytes() == before
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_module_without_weights_is_scored_as_it_came_and_that_is_said(capsys):
+    assert scored("factories:network") == 0
+    assert "scored as factories:network() returned it" in capsys.readouterr().err
+    assert scored("factories:tree") == 0
+    assert "returned it" not in capsys.readouterr().err

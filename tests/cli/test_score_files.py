@@ -2,6 +2,7 @@
 
 import codecs
 import sys
+import zipfile
 
 import numpy as np
 import pyarrow
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from auditkit.cli import score_files
 from auditkit.cli.score_files import read_scores
 
 
@@ -196,6 +198,9 @@ def test_a_column_may_serve_twice(write):
         (b"score,member\n1,\x001\n\x00,2\n", "member must be written|CSV|numbers"),
         ('score,member\n"1,1\n', "is no CSV file"),
         (b"PK\x03\x04 not a zip", "is no NPZ file"),
+        (b"PK\x05\x06" + bytes(18), "no column is called score"),
+        ("score,score,member\n1,1,1\n2,2,0\n", "give one another name"),
+        (b"PAR1", "scores.csv is no Parquet file that can be read"),
     ],
 )
 def test_what_cannot_be_read_is_told_in_a_sentence(write, content, told):
@@ -224,6 +229,19 @@ def test_rows_beyond_a_chunk_keep_their_numbers(write):
         read_scores(write(head + "\n".join(rows)))
 
 
+def test_what_ml_privacy_meter_writes_is_read_as_it_is(tmp_path):
+    rng = np.random.default_rng(0)
+    scores, members = rng.normal(size=40).astype(np.float32), rng.random(40) < 0.5
+    curve = {"fpr": np.linspace(0.0, 1.0, 7), "tpr": np.linspace(0.0, 1.0, 7)}
+    shares = {name: np.float64(0.5) for name in ("auc", "one_tenth_fpr", "zero_fpr")}
+    path = tmp_path / "attack_result_0.npz"
+    np.savez(path, **curve, **shares, scores=scores, memberships=members)
+    table = read_scores(path)
+    assert dict(table.used) == {"score": "scores", "member": "memberships"}
+    np.testing.assert_array_equal(table.score, scores)
+    np.testing.assert_array_equal(table.member, members)
+
+
 def test_npz_gives_what_csv_gives(tmp_path):
     rng = np.random.default_rng(0)
     scores, members, features = rng.normal(size=50), rng.random(50) < 0.5, rng.normal(size=(50, 2))
@@ -247,6 +265,8 @@ def test_npz_gives_what_csv_gives(tmp_path):
         ({"score": np.array([1.0, np.nan]), "member": np.array([0, 1])}, "got nan in row 2"),
         ({"score": np.ones(2), "member": np.array([0, 1]), "id": np.zeros(2)}, "must not repeat"),
         ({"score": np.ones(300), "member": np.arange(300)}, "one of two words"),
+        ({"score": np.ones(3), "member": np.zeros(3, [("a", int)])}, "numbers or words"),
+        ({"score": np.ones(2), "member": [0, 1], "id": [np.nan, np.nan]}, "must not repeat"),
     ],
 )
 def test_bad_arrays_are_told_in_a_sentence(tmp_path, arrays, told):
@@ -281,3 +301,48 @@ def test_numbers_come_back_to_the_last_bit(tmp_path_factory, rows, delimiter):
     table = read_scores(path)
     assert table.score.tolist() == [score for score, _ in rows]
     assert table.member.tolist() == [flag for _, flag in rows]
+
+
+def test_an_archive_of_anything_else_is_told_in_a_sentence(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as file:
+        file.writestr("score", "no array")
+        file.writestr("member", "nor this")
+    with pytest.raises(ValueError, match="must have 1 dimension"):
+        read_scores(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ({"id": ["a", None, "b"]}, '"id" must not be empty, got nothing in row 2'),
+        ({"id": [1, None, None]}, r'"id" must not be empty, got nothing in row 2 \(2 such in all'),
+        ({"member": [True, False, None]}, '"member" must not be empty, got nothing in row 3'),
+        ({"score": [None, 1.0, 2.0]}, "Leave such rows out only if"),
+    ],
+)
+def test_an_empty_cell_of_a_parquet_file_is_told_with_its_row(tmp_path, columns, told):
+    table = {"score": [0.5, 1.5, 2.5], "member": [True, False, True]} | columns
+    parquet.write_table(pyarrow.table(table), tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match=told):
+        read_scores(tmp_path / "a.parquet")
+
+
+def test_parquet_columns_of_one_name_matter_only_where_they_are_used(tmp_path):
+    for name in ("feature", "text"):
+        arrays = [pyarrow.array([1.0, 2.0])] * 4
+        table = pyarrow.table(arrays, names=["score", "propensity_", name, name])
+        parquet.write_table(table, tmp_path / f"{name}.parquet")
+    assert read_scores(tmp_path / "text.parquet").score.tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match='two columns are called "feature"'):
+        read_scores(tmp_path / "feature.parquet")
+
+
+def test_more_rows_than_memory_should_hold_are_refused_early(write, tmp_path, monkeypatch):
+    monkeypatch.setattr(score_files, "MOST_ROWS", 3)
+    numbers = np.arange(4.0)
+    np.savez(tmp_path / "a.npz", score=numbers)
+    parquet.write_table(pyarrow.table({"score": numbers}), tmp_path / "a.parquet")
+    for path in (write("score\n0\n1\n2\n3\n"), tmp_path / "a.npz", tmp_path / "a.parquet"):
+        with pytest.raises(ValueError, match=r"more than 3 rows .* by chance"):
+            read_scores(path)
+    assert len(read_scores(write("score\n0\n1\n2\n"))) == 3
