@@ -1,19 +1,13 @@
 """PromptPATE: what is stored reads as it was written, poisons are prompts, and audits add up."""
 
-from importlib.util import find_spec
-
 import numpy as np
 import pytest
 from experiments.private_prediction import prompt_audits, prompts
 from experiments.private_prediction.prompts import FILM, NEWS, TASKS, Texts
 
 from auditkit import epsilon_from_renyi
-from auditkit.datasets import store
-from auditkit.experiment import home, stored
-from auditkit.models.encoders import ENCODERS
 
 QUERIES, TEACHERS = 30, 40
-STORED = (home() / "data" / "results" / f"{prompts.votes_id(FILM)}.json").exists()
 
 
 def test_votes_are_read_as_they_were_written():
@@ -110,21 +104,10 @@ def test_divergences_of_answers_are_those_of_all_answers_together():
     assert epsilon_from_renyi([3.0], single.sum(axis=0), 1e-6) > 0.0
 
 
-def here():
-    """Return whether the model and the texts are here."""
-    modules = all(find_spec(module) for module in ENCODERS["smollm2-135m"].needs)
-    return modules and (store.cache() / "film-sentences").exists()
-
-
-@pytest.mark.skipif(not here(), reason="the language model or the film sentences are not here")
-@pytest.mark.skipif(not STORED, reason="no votes are stored yet")
+@pytest.mark.skipif(not prompts.at_hand(), reason="the model or the film sentences are not here")
 def test_stored_votes_come_out_again():
-    form, (examples, queries) = TASKS[FILM], prompts.texts(FILM)
-    kept = [row for row in stored(prompts.votes_id(FILM)).rows if row["kind"] == prompts.TEACHER][
-        :2
-    ]
-    shown = [form.prompt(examples.texts[row["teacher"]], row["label"]) for row in kept]
-    asked = [form.query(text) for text in queries.texts]
-    said = prompts.prompt_logits(prompts.model(), shown, asked, form.words).argmax(axis=2)
-    before = np.array([prompts.read(row["votes"]) for row in kept])
-    assert (said == before).mean() >= 0.98
+    before, logits = prompts.asked_anew(2)
+    same = logits.argmax(axis=2) == before
+    assert same.mean() >= 0.95
+    # numbers of 8 bits around 16 are an eighth apart, and processors round in another order
+    assert np.abs(logits[..., 1] - logits[..., 0])[~same].max(initial=0.0) <= 0.25

@@ -10,6 +10,7 @@ Cells take more than 20 seconds each, so that no test asks for the model where i
 
 import copy
 from functools import cache
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,10 +18,10 @@ import torch
 
 from auditkit.attacks.poisoning import always, least_confident, mapped, most_confident
 from auditkit.attacks.poisoning import wrong_mapping as mapping_of
-from auditkit.datasets import load
+from auditkit.datasets import CARDS, load, store
 from auditkit.experiment import Results, experiment, profile, stored
 from auditkit.mechanisms.prompt_voting import PromptTask, paired_logits, prompt_logits
-from auditkit.models.encoders import language_model
+from auditkit.models.encoders import ENCODERS, language_model
 
 TEACHERS = 200
 WORDS = 10  # of a text at most: longer film sentences are left out, messages are cut
@@ -166,6 +167,20 @@ def stored_histograms(task: str) -> np.ndarray:
     """Return the votes for each class, (queries, classes)."""
     votes = stored_votes(task, TEACHER)
     return (votes[..., None] == np.arange(len(TASKS[task].answers))).sum(axis=0)
+
+
+def at_hand() -> bool:
+    """Say whether the model and the film sentences are on this machine."""
+    modules = all(find_spec(module) for module in ENCODERS["smollm2-135m"].needs)
+    return modules and store.cached(CARDS["film-sentences"]) is not None
+
+
+def asked_anew(teachers: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the stored votes of some teachers on film sentences, and their logits now."""
+    form, (examples, queries) = TASKS[FILM], texts(FILM)
+    shown = [form.prompt(examples.texts[i], examples.labels[i]) for i in range(teachers)]
+    asked = [form.query(text) for text in queries.texts]
+    return stored_votes(FILM, TEACHER)[:teachers], prompt_logits(model(), shown, asked, form.words)
 
 
 @cache

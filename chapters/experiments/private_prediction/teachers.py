@@ -306,8 +306,8 @@ def natural_cell(data: str, poisons: int, rng: np.random.Generator) -> list[dict
     """Ask a thousand natural queries once; each of some mislabelled queries is a poison in turn.
 
     A row for each poison and each system, and one without a poison. CaPC's poison goes to its first
-    teacher. ``flips`` is how many votes of that one teacher a poison changes, of a thousand, beyond
-    what training anew does.
+    teacher. ``flips`` is how many votes of that one teacher a poison changes, of a thousand, in
+    total variation; in the row without a poison it is what training anew changes.
     """
     images, before = setting(data), votes(data)
     shares = vote_shares(before.pate, CLASSES)
