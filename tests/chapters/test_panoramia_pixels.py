@@ -100,6 +100,16 @@ def test_real_unseen_images_show_no_null_that_was_trained_on_them():
     assert {row["audit"] for row in rows} == {"RM;RN", "O(1)"}
 
 
+def test_the_floor_under_a_generator_tells_flattened_images_from_whole_ones(monkeypatch):
+    monkeypatch.setattr(pixels, "TRAINING", 250)
+    free = pixels.floor_cell("16 directions", 0, 2, rng=np.random.default_rng(0))
+    assert {row["baseline"] for row in free} == {pixels.TREES, pixels.NETWORK}
+    assert max(row["c_lower"] for row in free) < 0.5
+    monkeypatch.setattr(pixels, "ALONG", 4)
+    rows = pixels.floor_cell("14 × 14", 0, 2, rng=np.random.default_rng(0))
+    assert max(row["c_lower"] for row in rows) > 0.5
+
+
 def test_every_generator_meets_images_as_they_are_and_easier_ones():
     cells = pixels.GRID["paper"]["pan-pixels"]
     for name in pixels.GENERATORS:

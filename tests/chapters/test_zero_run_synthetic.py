@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from experiments.zero_run import synthetic, tables, validity
+from experiments.zero_run import procedure, synthetic, tables, validity
 from experiments.zero_run.audits import (
     AUDITS,
     EXAMPLES,
@@ -35,6 +35,26 @@ def test_without_a_correction_the_placebo_seems_to_leak_and_with_true_propensiti
     for row in placebo:
         assert row["mu"] > 0.5 if row["audit"] == "no correction" else row["mu"] < 0.1
     assert all(row["claim"] == "estimate" for row in placebo)
+
+
+def test_only_true_propensities_make_lower_bounds(rows):
+    claims = {
+        source: {row["claim"] for row in of(rows, propensities=source)}
+        for source in (synthetic.TRUE, synthetic.LINE, synthetic.ESTIMATED)
+    }
+    assert claims.pop(synthetic.TRUE) == {"estimate", "lower bound"}
+    assert set.union(*claims.values()) == {"estimate"}
+
+
+def test_the_papers_procedure_pays_for_its_resamples():
+    rows = procedure.cell(1000, 0.25, 0, 10, np.random.default_rng(0))
+    aware = {
+        row["propensities"]: row["mu"]
+        for row in of(rows, audit="conditional, aware", release=synthetic.TARGET, choice=LARGEST)
+    }
+    assert aware[procedure.RESAMPLED] < aware[synthetic.ESTIMATED]
+    resampled = of(rows, propensities=procedure.RESAMPLED)
+    assert {row["claim"] for row in resampled} == {"estimate"}
 
 
 def test_corrected_bounds_are_below_uncorrected_ones(rows):
@@ -134,7 +154,7 @@ def test_many_sets_of_propensities_make_estimates():
     scores, odds = rng.normal(size=(2, EXAMPLES))
     members = rng.random(EXAMPLES) < expit(odds)
     sets = expit(odds + 0.1 * rng.normal(size=(3, EXAMPLES)))
-    rows = audit_rows(scores, members, sets, rng=rng)
+    rows = audit_rows(scores, members, sets, fitted=True, rng=rng)
     assert {row["claim"] for row in rows} == {"estimate"}
     assert len(rows) == 3 * len(AUDITS)
 

@@ -56,12 +56,17 @@ def guesses_of(ranking: str, scores: np.ndarray, odds: np.ndarray) -> np.ndarray
 
 
 def audit_rows(
-    scores: np.ndarray, members: np.ndarray, propensity: np.ndarray, *, rng: np.random.Generator
+    scores: np.ndarray,
+    members: np.ndarray,
+    propensity: np.ndarray,
+    *,
+    fitted: bool,
+    rng: np.random.Generator,
 ) -> list[dict]:
     """Make every audit with one set of propensities, or with many, by how the number was chosen.
 
-    With many the level of the quantile is added to that of the audits. ``mu`` is the bound,
-    ``at_once`` the one at 1,000 guesses.
+    With many the level of the quantile is added to that of the audits. Propensities that were
+    fitted and are taken at their word prove nothing: what comes of them is an estimate.
     """
     seed = int(rng.integers(2**63))
     typical = propensity if propensity.ndim == 1 else np.median(propensity, axis=0)
@@ -79,7 +84,7 @@ def audit_rows(
                 {
                     "audit": audit,
                     "choice": choice,
-                    "claim": "estimate" if choice == LARGEST else bound.claim,
+                    "claim": "estimate" if fitted or choice == LARGEST else bound.claim,
                     "mu": bound.details["mu"],
                     "bound": float(bound.epsilon),
                     "guesses": bound.details["guesses"],

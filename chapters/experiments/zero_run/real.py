@@ -90,7 +90,9 @@ def cell(data: str, split: str, seed: int, bootstraps: int, rng: np.random.Gener
         for release, score in scores.items():
             rows += [
                 {"propensities": source, "release": release, **about, **row}
-                for row in audit_rows(score, members, propensity, rng=rng)
+                for row in audit_rows(
+                    score, members, propensity, fitted=source in (FITTED, RESAMPLED), rng=rng
+                )
             ]
     return rows
 

@@ -48,7 +48,7 @@ def cell(
         for source, propensity in propensities.items()
         # the other members' sum knows the sample that propensities were fitted on
         if release == TARGET or source == TRUE
-        for row in audit_rows(scores, members, propensity, rng=rng)
+        for row in audit_rows(scores, members, propensity, fitted=source != TRUE, rng=rng)
     ]
 
 
