@@ -1,8 +1,8 @@
 """Pixels: which generator, and which preparation of images, leave room below the ceiling.
 
 The paper has StyleGAN2 and a residual network that tells images apart. Here images are the shipped
-ones of Fashion-MNIST, generators train for two minutes or so, and what tells images apart is a small
-convolutional network whose verdict is given to boosted trees.
+ones of Fashion-MNIST, generators train for two minutes or so, and what tells images apart is a
+small convolutional network whose verdict is given to boosted trees.
 
 An audited example is an image after a stated preparation: fewer pixels, the part that lies along a
 few directions of largest spread, or noise, and always 256 grey levels. The audited models are
