@@ -569,6 +569,7 @@ def audit_with_generated(
     if members.labels is None:
         raise ValueError("members must have labels, got none")
     _check.numbers("members.inputs", members.inputs)
+    loss(members[:100])  # a model that cannot read the members is told so before anything is fitted
     spare, train, audit = split_members(
         len(members), training=training, audited=audited, rng=generator
     )

@@ -66,10 +66,14 @@ def _linear(layer: nn.Module, weights: Weights, x: Tensor, at: str) -> Tensor:  
 
 
 def _convolution(layer: nn.Module, weights: Weights, x: Tensor, at: str) -> Tensor:
-    # A convolution keeps a core busy by itself: grouped, unfolded or under vmap it is slower.
+    # A convolution keeps a core busy by itself: grouped, unfolded or under vmap it is slower. With
+    # the channels of a pixel side by side it takes two thirds of the time.
     own = {name: weights[f"{at}{name}"].unbind() for name, _ in layer.named_parameters()}
     each = (dict(zip(own, parts, strict=True)) for parts in zip(*own.values(), strict=True))
-    calls = [torch.func.functional_call(layer, w, (one,)) for w, one in zip(each, x, strict=True)]
+    calls = [
+        torch.func.functional_call(layer, w, (one.contiguous(memory_format=torch.channels_last),))
+        for w, one in zip(each, x, strict=True)
+    ]
     return torch.stack(calls)
 
 

@@ -163,8 +163,9 @@ class LanguageModel:
         network, found = self.models.module(0), []
         with torch.no_grad():
             for part in torch.split(torch.from_numpy(rows), ROWS):
-                logits = network(part[:, :-1]).transpose(1, 2)
-                found.append(nn.functional.cross_entropy(logits, part[:, 1:], reduction="none"))
+                logits, truth = network(part[:, :-1]).flatten(0, 1), part[:, 1:]
+                each = nn.functional.cross_entropy(logits, truth.flatten(), reduction="none")
+                found.append(each.view(truth.shape))
         return torch.cat(found).double().numpy()
 
     def states(self, tokens: ArrayLike) -> NDArray[np.float64]:

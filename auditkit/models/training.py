@@ -65,7 +65,7 @@ class Models:
         x = _inputs(inputs)
         _check_network(self.network, x)
         layer = _made(self.network).eval()
-        rows = min(len(x), ROWS)
+        rows = min(len(x), ROWS, max(1, CACHED // _touched(layer, x)))
         found = []
         with torch.no_grad():
             for part in _slices(len(self), max(1, ROWS // rows)):
@@ -302,18 +302,23 @@ def _made(network: Callable[[], nn.Module]) -> nn.Module:
 
 def _at_once(layer: nn.Module, data: _Data) -> int:
     """Return how many models to train side by side, so that a step stays in the cache."""
-    made = [data.inputs[0].numel()]
+    own = sum(weight.numel() for weight in layer.parameters())
+    return max(1, CACHED // (own + data.batch_size * _touched(layer, data.inputs)))
+
+
+def _touched(layer: nn.Module, inputs: Tensor) -> int:
+    """Return how many numbers an example becomes on its way through a network, with itself."""
+    made = [inputs[0].numel()]
 
     def count(_layer: nn.Module, _given: Any, result: Tensor) -> None:
         made.append(result.numel())
 
     hooks = [inner.register_forward_hook(count) for inner in layer.modules()]
     with torch.no_grad():
-        layer(data.inputs[:1])
+        layer(inputs[:1])
     for hook in hooks:
         hook.remove()
-    own = sum(weight.numel() for weight in layer.parameters())
-    return max(1, CACHED // (own + data.batch_size * sum(made)))
+    return sum(made)
 
 
 def _check_network(network: Callable[[], nn.Module], pool: Tensor) -> torch.Size:

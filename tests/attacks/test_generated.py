@@ -413,6 +413,26 @@ def test_an_audit_needs_labelled_members():
         whole_audit(normal(2600, 0, 0), Fixed(1.0))
 
 
+def test_a_model_of_other_columns_is_refused_before_anything_is_fitted():
+    rng = np.random.default_rng(0)
+    members = people(2600, rng)
+    wide = Examples(np.column_stack((members.inputs, members.inputs)), members.labels)
+
+    def never(*_):
+        raise AssertionError("a model that cannot be audited is trained for")
+
+    with pytest.raises(ValueError, match="features"):
+        audit_with_generated(
+            members,
+            tree(wide, rng),
+            fit_generator=never,
+            fit_model=never,
+            training=600,
+            audited=1000,
+            rng=0,
+        )
+
+
 def test_an_audit_needs_members_without_holes():
     members = people(2600, np.random.default_rng(0))
     members.inputs[7, 1] = np.nan

@@ -4,12 +4,16 @@ import itertools
 
 import numpy as np
 import pytest
+import torch
 from experiments.panoramia import audits, comparison, dp_images, images, simulation
+from opacus import PrivacyEngine
 from scipy.stats import binom
+from torch.utils.data import DataLoader, TensorDataset
 
 from auditkit import panoramia
 from auditkit.attacks.generated import Mixture, PairedScores
 from auditkit.models.generators import Examples
+from auditkit.models.networks import mlp
 
 
 def keys(examples):
@@ -50,7 +54,7 @@ def test_a_curve_counts_the_best_guesses():
     scores = PairedScores(rng.normal(1, 1, 400), rng.normal(0, 1, 400))
     coins = rng.random(400) < 0.5
     shown = scores.shown(coins)
-    for row in images.curve(scores, coins):
+    for row in audits.curve(scores, coins):
         best = np.sort(shown)[-row["guesses"]]
         assert row["correct"] == coins[shown >= best].sum()
         assert row["precision"] == row["correct"] / row["guesses"]
@@ -59,7 +63,7 @@ def test_a_curve_counts_the_best_guesses():
             tail = binom.sf(row["correct"] - 1, row["guesses"], chance)
             assert tail == pytest.approx(0.025 / len(coins))
     whole = panoramia(shown, shown, coins).c_lower
-    assert max(row["lower"] for row in images.curve(scores, coins)) <= whole + 1e-9
+    assert max(row["lower"] for row in audits.curve(scores, coins)) <= whole + 1e-9
 
 
 def test_a_bound_without_the_union_is_the_largest_over_recalls_up_to_a_half():
@@ -115,6 +119,41 @@ def test_private_training_hides_a_mistake_in_scale_nowhere():
     )
     last = hidden @ network[3].weight.detach().numpy().T + network[3].bias.detach().numpy()
     np.testing.assert_allclose(one.logits(examples.inputs)[0], last, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")  # of Opacus
+def test_private_training_is_that_of_opacus_with_a_gradient_for_each_example():
+    rng = np.random.default_rng(1)
+    inputs = rng.normal(size=(600, images.DIRECTIONS)).astype(np.float32)
+    examples = Examples(inputs, np.arange(600) % images.CLASSES)
+    made = dp_images.fit_private(examples, 8.0, 2, 5, (8,))
+    torch.manual_seed(5)
+    network = mlp(images.DIRECTIONS, images.CLASSES, hidden=(8,))
+    data = TensorDataset(
+        torch.from_numpy(inputs / np.float32(dp_images.SCALE)), torch.from_numpy(examples.labels)
+    )
+    wrapped, optimiser, loader = PrivacyEngine(accountant="rdp").make_private_with_epsilon(
+        module=network,
+        optimizer=torch.optim.SGD(network.parameters(), lr=dp_images.RATE),
+        data_loader=DataLoader(
+            data, batch_size=dp_images.BATCH, generator=torch.Generator().manual_seed(5)
+        ),
+        target_epsilon=8.0,
+        target_delta=dp_images.DELTA,
+        epochs=2,
+        max_grad_norm=dp_images.CLIP,
+        noise_generator=torch.Generator().manual_seed(6),
+    )
+    for _ in range(2):
+        for rows in loader.batch_sampler:
+            x, y = data[rows]
+            optimiser.zero_grad()
+            torch.nn.functional.cross_entropy(wrapped(x), y).backward()
+            optimiser.step()
+    scale = torch.tensor(dp_images.SCALE)
+    for name, weight in network.named_parameters():
+        found = made.weights[name][0] * (scale if name == "1.weight" else 1.0)
+        torch.testing.assert_close(found, weight.detach(), rtol=1e-3, atol=1e-4)
 
 
 def test_every_model_is_audited_in_four_ways_with_equal_coins():

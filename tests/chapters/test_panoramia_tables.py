@@ -75,11 +75,16 @@ def test_filtered_people_are_harder_to_tell_from_real_ones():
 def test_a_cell_audits_the_model_and_its_null(monkeypatch):
     monkeypatch.setattr(tables, "AUDITED", 500)
     monkeypatch.setattr(tables, "TRAINING", 500)
-    for each in (tables.world, tables.made, tables.network, tables.taught):
+    dealt = (tables.world, tables.made, tables.mixture, tables.network, tables.taught)
+    for each in dealt:
         each.cache_clear()
     rows = tables.cell(tables.EVERYBODY, False, 1, 0, 2, np.random.default_rng(0))
-    for each in (tables.world, tables.made, tables.network, tables.taught):
+    lines = tables.recall_curves(1, 0, np.random.default_rng(0))
+    for each in dealt:
         each.cache_clear()
     assert {row["release"] for row in rows} == {TARGET, NULL}
     assert all(0.0 <= row["rare_share"] <= 1.0 for row in rows)
     assert {row["pairs"] for row in rows} == {500}
+    # the last of all guesses are those of everything that was shown
+    assert {row["guesses"] for row in lines if row["recall"] == 1.0} >= {500}
+    assert {row["release"] for row in lines} == {"none", TARGET, NULL}

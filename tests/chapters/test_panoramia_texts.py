@@ -30,6 +30,7 @@ CACHED = (
     "made",
     "mixtures",
     "helper",
+    "tuned",
     "baseline_scores",
 )
 
@@ -76,17 +77,46 @@ def test_a_generated_chunk_is_as_long_as_a_real_one_and_no_copy():
 
 def test_a_cell_plays_both_baselines_and_every_model():
     rows = texts.cell(0, 2, rng=np.random.default_rng(0))
-    assert {row["release"] for row in rows} == {"none", "1 passes", "2 passes", "null"}
+    models = {(row["release"], row.get("passes")) for row in rows}
+    assert models == {("none", None), *((name, n) for name in ("audited", "null") for n in (1, 2))}
     assert {row["audit"] for row in rows} == {"PANORAMIA", "RM;RN", "O(1)"}
     blind = {row["baseline"] for row in rows if row["release"] == "none"}
     assert blind == {"none", "helper"}
-    loss = {row["release"]: row.get("loss") for row in rows}
-    assert loss["2 passes"] < loss["1 passes"]
+    loss = {(row["release"], row.get("passes")): row.get("loss") for row in rows}
+    assert loss["audited", 2] < loss["audited", 1]
+    assert loss["audited", 2] < loss["null", 2]
+
+
+def test_a_chunk_is_read_once_and_as_the_model_reads_it():
+    class Counting:
+        asked = 0
+
+        def losses(self, rows):
+            self.asked += len(rows)
+            return texts.start().losses(rows)
+
+    reader, shown = texts.Reader(Counting()), texts.world(0).unseen
+    np.testing.assert_array_equal(reader.losses(shown), texts.start().losses(shown.inputs))
+    np.testing.assert_allclose(
+        reader.mean(shown[::-1]), texts.start().losses(shown.inputs[::-1]).mean(axis=1), atol=1e-6
+    )
+    assert reader.model.asked == len(shown)
+
+
+def test_curves_are_there_for_every_number_of_passes_and_its_null():
+    rows = texts.recall_curves(0, rng=np.random.default_rng(0))
+    assert {row["passes"] for row in rows} == set(SMALL["PASSES"])
+    assert {(row["attack"], row["release"]) for row in rows} == {
+        ("baseline", "none"),
+        ("as in the paper", "audited"),
+        ("with the helper", "audited"),
+        ("with the helper", "null"),
+    }
 
 
 def test_private_fine_tuning_moves_the_start_a_little():
     rows = texts.private_cell(3.0, 0, 2, rng=np.random.default_rng(0))
-    assert {row["release"] for row in rows} == {"private", "null"}
+    assert {row["release"] for row in rows} == {"audited", "null"}
     model = texts.private(texts.world(0).members, 3.0, 1)
     before = texts.start().losses(texts.world(0).members)
     after = model.losses(texts.world(0).members)

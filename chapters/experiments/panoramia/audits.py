@@ -2,7 +2,11 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+from scipy.special import betaincinv, logit
+
 from auditkit.attacks.generated import (
+    Loss,
     Mixture,
     PairedScores,
     one_run_games,
@@ -102,8 +106,8 @@ def one_run_rows(
 def all_rows(
     generated: Mixture,
     unseen: Mixture,
-    helper: object,
-    losses: dict[str, object],
+    helper: Loss,
+    losses: dict[str, Loss],
     *,
     pairs: Sequence[int],
     flips: int,
@@ -128,4 +132,45 @@ def all_rows(
         for guess in ("both", "members"):
             rows += one_run_rows(unseen.loss_scores(loss), guess=guess, **options)
             rows += one_run_rows(scores, attack=NESTED, guess=guess, **options)
+    return rows
+
+
+def curves(
+    mixed: Mixture, helper: Loss, losses: dict[str, Loss], coins: np.ndarray, /, **about: object
+) -> list[dict]:
+    """Return precision and bound along the recall, for one toss.
+
+    For the baseline, for both attacks on the audited model, and for the null.
+    """
+    seen = {
+        ("baseline", "none"): (helper,),
+        (PAPERS, TARGET): (losses[TARGET],),
+        (NESTED, TARGET): (helper, losses[TARGET]),
+        (NESTED, NULL): (helper, losses[NULL]),
+    }
+    return [
+        {"attack": attack, "release": release, **about, **row}
+        for (attack, release), columns in seen.items()
+        for row in curve(mixed.scores(*columns), coins)
+    ]
+
+
+def curve(scores: PairedScores, coins: np.ndarray) -> list[dict]:
+    """Return what the best guesses show, for 80 numbers of them; ``lower`` pays for the union."""
+    order = np.argsort(-scores.shown(coins), kind="stable")
+    guesses = np.unique(np.geomspace(5, len(coins), 80).astype(np.int64))
+    correct = np.cumsum(coins[order])[guesses - 1]
+    rows = []
+    level = 0.025 / len(coins)
+    for number, right in zip(guesses.tolist(), correct.tolist(), strict=True):
+        least = float(logit(betaincinv(right, number - right + 1, level))) if right else 0.0
+        rows.append(
+            {
+                "guesses": number,
+                "correct": right,
+                "recall": right / int(coins.sum()),
+                "precision": right / number,
+                "lower": max(0.0, least),
+            }
+        )
     return rows

@@ -30,6 +30,7 @@ from experiments.panoramia.images import (
 DELTA = 1e-5
 BATCH, RATE, CLIP = 512, 2.0, 1.0
 SCALE = 5.0  # a typical feature, so that gradients are of the size that clipping expects
+PAIRS = (500, 2_000, AUDITED)
 NETWORKS = {"64-64": (64, 64), "64": (64,)}
 
 
@@ -53,7 +54,7 @@ def cell(
         unseen_mixture(seed),
         helper_of(seed, SAMPLED),
         {name: loss_of(model) for name, model in models.items()},
-        pairs=(AUDITED,),
+        pairs=PAIRS,
         flips=flips,
         coins=coins_of(seed),
         member_accuracy=accuracy(models[TARGET], own.members),
@@ -88,9 +89,13 @@ def fit_private(
         data = TensorDataset(
             torch.from_numpy(examples.inputs / np.float32(SCALE)), torch.from_numpy(examples.labels)
         )
-        wrapped, optimiser, batches = PrivacyEngine(accountant="rdp").make_private_with_epsilon(
+        # clipping without a gradient of each example's own: 2.9 times as fast, equal to rounding
+        wrapped, optimiser, criterion, loader = PrivacyEngine(
+            accountant="rdp"
+        ).make_private_with_epsilon(
             module=network,
             optimizer=torch.optim.SGD(network.parameters(), lr=RATE),
+            criterion=torch.nn.CrossEntropyLoss(),
             data_loader=DataLoader(
                 data, batch_size=BATCH, generator=torch.Generator().manual_seed(seed)
             ),
@@ -99,11 +104,14 @@ def fit_private(
             epochs=epochs,
             max_grad_norm=CLIP,
             noise_generator=torch.Generator().manual_seed(seed + 1),
+            grad_sample_mode="ghost",
         )
         for _ in range(epochs):
-            for inputs, labels in batches:
+            # rows of a batch at once: the loader itself would take them one by one
+            for rows in loader.batch_sampler:
+                inputs, labels = data[rows]
                 optimiser.zero_grad()
-                torch.nn.functional.cross_entropy(wrapped(inputs), labels).backward()
+                criterion(wrapped(inputs), labels).backward()
                 optimiser.step()
     weights = {name: weight.detach()[None] for name, weight in network.named_parameters()}
     weights["1.weight"] = weights["1.weight"] / SCALE  # it takes features as they are from here on
@@ -115,7 +123,7 @@ def grid() -> list[dict]:
     every = (1.0, 2.0, 6.0, 10.0, 15.0, math.inf)
     return [
         {"network": network, "epsilon": epsilon, "epochs": epochs, "seed": seed, "flips": 10}
-        for seed in range(3)
+        for seed in range(5)
         for network, epochs, levels in (
             ("64-64", 30, every),
             ("64-64", 10, every[-2:]),
@@ -125,15 +133,26 @@ def grid() -> list[dict]:
     ]
 
 
+ID, LONGER = "pan-private", "pan-private-longer"
 GRID = {
-    "paper": grid(),
-    "quick": [{"network": "64", "epsilon": 10.0, "epochs": 1, "seed": 0, "flips": 3}],
+    "paper": {
+        ID: grid(),
+        # for longer, at the same ε
+        LONGER: [
+            {"network": "64-64", "epsilon": 15.0, "epochs": 100, "seed": seed, "flips": 10}
+            for seed in range(5)
+        ],
+    },
+    "quick": {ID: [{"network": "64", "epsilon": 10.0, "epochs": 1, "seed": 0, "flips": 3}]},
 }
 
 
-def run(n_jobs: int | None = None) -> Results:
-    """Run the grid of the profile."""
-    return experiment("pan-private", cell, GRID[profile()], tolerance=0.5, n_jobs=n_jobs)
+def run(n_jobs: int | None = None) -> list[Results]:
+    """Run the grids of the profile."""
+    return [
+        experiment(name, cell, cells, tolerance=0.5, n_jobs=n_jobs)
+        for name, cells in GRID[profile()].items()
+    ]
 
 
 if __name__ == "__main__":

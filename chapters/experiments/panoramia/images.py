@@ -13,7 +13,6 @@ import numpy as np
 from auditkit.attacks.generated import (
     Loss,
     Mixture,
-    PairedScores,
     generate,
     sampled_labels,
     split_members,
@@ -27,9 +26,9 @@ from experiments.panoramia.audits import (
     NESTED,
     NULL,
     OWNERS_NULL,
-    PAPERS,
     TARGET,
     all_rows,
+    curves,
     game_rows,
 )
 
@@ -401,47 +400,12 @@ def losses(seed: int, epochs: int, rng: np.random.Generator) -> list[dict]:
     ]
 
 
-def curves(seed: int, epochs: int, rng: np.random.Generator) -> list[dict]:
+def recall_curves(seed: int, epochs: int, rng: np.random.Generator) -> list[dict]:
     """Return precision and bound along the recall, for baseline and both attacks; one toss."""
     del rng  # coins go with the seed
-    mixed, helper = mixture(seed, SAMPLED), helper_of(seed, SAMPLED)
-    loss = loss_of(network(seed, TARGET, epochs))
-    null = loss_of(network(seed, NULL, epochs))
-    seen = {
-        ("baseline", "none"): (helper,),
-        (PAPERS, TARGET): (loss,),
-        (NESTED, TARGET): (helper, loss),
-        (NESTED, NULL): (helper, null),
-    }
+    losses = {name: loss_of(network(seed, name, epochs)) for name in (TARGET, NULL)}
     coins = np.random.default_rng(coins_of(seed)).random(AUDITED) < 0.5
-    return [
-        {"attack": attack, "release": release, **row}
-        for (attack, release), columns in seen.items()
-        for row in curve(mixed.scores(*columns), coins)
-    ]
-
-
-def curve(scores: PairedScores, coins: np.ndarray) -> list[dict]:
-    """Return what the best guesses show, for 80 numbers of them; ``lower`` pays for the union."""
-    from scipy.special import betaincinv, logit
-
-    order = np.argsort(-scores.shown(coins), kind="stable")
-    guesses = np.unique(np.geomspace(5, len(coins), 80).astype(np.int64))
-    correct = np.cumsum(coins[order])[guesses - 1]
-    rows = []
-    level = 0.025 / len(coins)
-    for number, right in zip(guesses.tolist(), correct.tolist(), strict=True):
-        least = float(logit(betaincinv(right, number - right + 1, level))) if right else 0.0
-        rows.append(
-            {
-                "guesses": number,
-                "correct": right,
-                "recall": right / int(coins.sum()),
-                "precision": right / number,
-                "lower": max(0.0, least),
-            }
-        )
-    return rows
+    return curves(mixture(seed, SAMPLED), helper_of(seed, SAMPLED), losses, coins)
 
 
 def rounding(seed: int, flips: int, rng: np.random.Generator) -> list[dict]:
@@ -468,7 +432,7 @@ FUNCTIONS = {
     "pan-sizes": by_size,
     "pan-quality": by_quality,
     "pan-losses": losses,
-    "pan-curves": curves,
+    "pan-curves": recall_curves,
     "pan-rounding": rounding,
 }
 GRID = {
@@ -488,8 +452,8 @@ GRID = {
             "flips": [10],
             "epochs": [60],
         },
-        "pan-losses": {"seed": [0], "epochs": list(EPOCHS)},
-        "pan-curves": {"seed": [0], "epochs": list(EPOCHS)},
+        "pan-losses": {"seed": SEEDS, "epochs": list(EPOCHS)},
+        "pan-curves": {"seed": SEEDS, "epochs": list(EPOCHS)},
         "pan-rounding": {"seed": SEEDS, "flips": [10]},
     },
     "quick": {

@@ -16,7 +16,7 @@ from auditkit.experiment import Results, experiment, profile
 from auditkit.models.generators import Examples, fit_chow_liu_tree
 from auditkit.models.networks import mlp
 from auditkit.models.training import Models, fit_many
-from experiments.panoramia.audits import NULL, TARGET, all_rows
+from experiments.panoramia.audits import NULL, TARGET, all_rows, curves
 from experiments.panoramia.images import accuracy, coins_of, loss_of
 
 MEMBERS, TRAINING, AUDITED = 12_000, 3_000, 5_000
@@ -148,6 +148,13 @@ def loss_on(models: Models) -> Loss:
     return lambda examples: loss(seen(examples))
 
 
+@cache
+def mixture(seed: int, who: str, filtered: bool) -> Mixture:
+    """Mix members with generated people."""
+    own, fake = world(seed, who), made(seed, who, filtered)
+    return Mixture(own.train, fake[:TRAINING], own.real, fake[TRAINING : TRAINING + AUDITED])
+
+
 def cell(
     who: str, filtered: bool, epochs: int, seed: int, flips: int, rng: np.random.Generator
 ) -> list[dict]:
@@ -157,8 +164,7 @@ def cell(
     baseline is surest of, ``rare_overall`` among all of them.
     """
     del rng  # coins go with the seed
-    own, fake = world(seed, who), made(seed, who, filtered)
-    mixed = Mixture(own.train, fake[:TRAINING], own.real, fake[TRAINING : TRAINING + AUDITED])
+    own, mixed = world(seed, who), mixture(seed, who, filtered)
     unseen = Mixture(own.train, own.unseen_train, own.real, own.unseen)
     models = {name: network(seed, who, name, epochs) for name in (TARGET, NULL)}
     helper = loss_on(taught(seed, who, filtered))
@@ -180,20 +186,41 @@ def cell(
     )
 
 
+def recall_curves(epochs: int, seed: int, rng: np.random.Generator) -> list[dict]:
+    """Return precision and bound along the recall, for everybody; one toss."""
+    del rng  # coins go with the seed
+    which = (seed, EVERYBODY)
+    losses = {name: loss_on(network(*which, name, epochs)) for name in (TARGET, NULL)}
+    coins = np.random.default_rng(coins_of(seed)).random(AUDITED) < 0.5
+    return curves(mixture(*which, False), loss_on(taught(*which, False)), losses, coins)
+
+
+SEEDS, PASSES = range(5), (10, 100)
+ID, CURVES = "pan-tables", "pan-tables-curves"
+CELLS = {ID: cell, CURVES: recall_curves}
 GRID = {
-    "paper": [
-        {"who": who, "filtered": filtered, "epochs": epochs, "seed": seed, "flips": 10}
-        for seed in range(5)
-        for who, filtered in ((EVERYBODY, False), (EVERYBODY, True), (PLAIN, False))
-        for epochs in (10, 100)
-    ],
-    "quick": [{"who": EVERYBODY, "filtered": False, "epochs": 2, "seed": 0, "flips": 3}],
+    "paper": {
+        ID: [
+            {"who": who, "filtered": filtered, "epochs": epochs, "seed": seed, "flips": 10}
+            for seed in SEEDS
+            for who, filtered in ((EVERYBODY, False), (EVERYBODY, True), (PLAIN, False))
+            for epochs in PASSES
+        ],
+        CURVES: {"epochs": list(PASSES), "seed": list(SEEDS)},
+    },
+    "quick": {
+        ID: [{"who": EVERYBODY, "filtered": False, "epochs": 2, "seed": 0, "flips": 3}],
+        CURVES: {"epochs": [2], "seed": [0]},
+    },
 }
 
 
-def run(n_jobs: int | None = None) -> Results:
-    """Run the grid of the profile."""
-    return experiment("pan-tables", cell, GRID[profile()], tolerance=0.5, n_jobs=n_jobs)
+def run(n_jobs: int | None = None) -> list[Results]:
+    """Run the grids of the profile."""
+    return [
+        experiment(name, function, GRID[profile()][name], tolerance=0.5, n_jobs=n_jobs)
+        for name, function in CELLS.items()
+    ]
 
 
 if __name__ == "__main__":

@@ -7,13 +7,13 @@ first chunk of a review that the generator has not been trained on: the first ha
 look at is the prompt, the second half its own. Each prompt is used once, where the paper uses it
 eight times, since the games ask for independent examples.
 
-The audited models learn second chunks alone, at 2, 5 and 12 passes, or privately with Opacus. Nulls
-learn as many chunks of other reviews.
+The audited models learn second chunks alone, at 2, 5 and 12 passes, or privately with Opacus. Each
+has a null, which learns as many chunks of other reviews in the same way.
 """
 
 import time
 import warnings
-from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -39,12 +39,14 @@ from experiments.panoramia.audits import (
     NESTED,
     NULL,
     PAPERS,
+    TARGET,
+    curves,
     game_rows,
     one_run_rows,
     real_rows,
 )
 
-ID, PRIVATE = "pan-texts", "pan-texts-private"
+ID, CURVES, PRIVATE = "pan-texts", "pan-texts-curves", "pan-texts-private"
 WORDS, CHUNK = 1_000, 32
 PUBLIC = 8_000  # reviews that the start is trained on
 SPARE, TRAINING, AUDITED = (
@@ -181,28 +183,51 @@ def sight(examples: Examples) -> np.ndarray:
     """
     rows = examples.inputs
     counts = (rows[:, :, None] == np.arange(COUNTED)).sum(axis=1)
-    return np.column_stack((counts, start().states(rows), sequence(start())(examples)))
+    return np.column_stack((counts, start().states(rows), Reader(start()).sequence(examples)))
 
 
-def sequence(model: LanguageModel) -> Callable[[Examples], np.ndarray]:
-    """Return the loss as classifiers see it: of every token, their mean and their largest."""
+@dataclass(eq=False)
+class Reader:
+    """A language model that works out the losses of a chunk once, however often it is asked."""
 
-    def loss(examples: Examples) -> np.ndarray:
-        each = model.losses(examples.inputs)
+    model: LanguageModel
+    known: dict[bytes, np.ndarray] = field(default_factory=dict)
+
+    def losses(self, examples: Examples) -> np.ndarray:
+        """Return the loss of every token but the first."""
+        keys = [row.tobytes() for row in examples.inputs]
+        new = [place for place, key in enumerate(keys) if key not in self.known]
+        if new:
+            found = self.model.losses(examples.inputs[new])
+            self.known.update((keys[place], row) for place, row in zip(new, found, strict=True))
+        return np.stack([self.known[key] for key in keys])
+
+    def sequence(self, examples: Examples) -> np.ndarray:
+        """Return the loss as classifiers see it: of every token, their mean and their largest."""
+        each = self.losses(examples)
         return np.column_stack((each.mean(axis=1), each.max(axis=1), each))
 
-    return loss
-
-
-def mean(model: LanguageModel) -> Callable[[Examples], np.ndarray]:
-    """Return the loss as O(1) sees it: the mean over tokens."""
-    return lambda examples: model.losses(examples.inputs).mean(axis=1)
+    def mean(self, examples: Examples) -> np.ndarray:
+        """Return the loss as O(1) sees it: the mean over tokens."""
+        return self.losses(examples).mean(axis=1)
 
 
 @cache
-def helper(seed: int) -> LanguageModel:
+def helper(seed: int) -> Reader:
     """Train the helper on generated chunks that nobody else sees."""
-    return trained(made(seed)[0].inputs[TRAINING + AUDITED :], HELPED, seed + 10, start())
+    lessons = made(seed)[0].inputs[TRAINING + AUDITED :]
+    return Reader(trained(lessons, HELPED, seed + 10, start()))
+
+
+@cache
+def tuned(seed: int, release: str) -> dict[int, Reader]:
+    """Train the audited model or its null; a longer training goes on from a shorter one."""
+    lessons = {TARGET: world(seed).members, NULL: world(seed).others}[release]
+    model, done, found = start(), 0, {}
+    for passes in PASSES:
+        model = trained(lessons, passes - done, 100 * seed + passes + 50 * (release == NULL), model)
+        found[passes], done = Reader(model), passes
+    return found
 
 
 def cell(
@@ -211,25 +236,18 @@ def cell(
     *,
     rng: np.random.Generator,  # noqa: ARG001 - the seed decides all
 ) -> list[dict]:
-    """Audit models of 2, 5 and 12 passes, and a null of 12.
+    """Audit models of 2, 5 and 12 passes, and nulls of as many.
 
     Rows without a release are baselines: ``none`` sees the chunk alone, ``helper`` the helper's
     losses too. ``loss`` and ``unseen_loss`` are the model's on members and on unseen chunks,
     ``generated_loss`` on generated ones.
     """
-    deal = world(seed)
-    rows = []
-    model, done = start(), 0
-    releases = {}
-    for passes in PASSES:  # a longer training goes on from a shorter one
-        model = trained(deal.members, passes - done, 100 * seed + passes, model)
-        releases[f"{passes} passes"], done = model, passes
-    releases[NULL] = trained(deal.others, PASSES[-1], 100 * seed, start())
     # the same coins for private models
     options = {"pairs": PAIRS, "flips": flips, "coins": seed}
-    rows += baseline_rows(seed, options)
-    for name, release in releases.items():
-        rows += release_rows(seed, release, options, release=name)
+    rows = baseline_rows(seed, options)
+    for release in (TARGET, NULL):
+        for passes, model in tuned(seed, release).items():
+            rows += release_rows(seed, model, options, release=release, passes=passes)
     return rows
 
 
@@ -237,48 +255,60 @@ def private_cell(epsilon: float, seed: int, flips: int, *, rng: np.random.Genera
     """Audit a model that was fine-tuned privately, and a null; columns as in `cell`."""
     options = {"pairs": PAIRS, "flips": flips, "coins": seed}
     rows = []
-    for name, lessons in (("private", world(seed).members), (NULL, world(seed).others)):
-        release = private(lessons, epsilon, int(rng.integers(2**31)))
-        rows += release_rows(seed, release, options, release=name)
+    for release, lessons in ((TARGET, world(seed).members), (NULL, world(seed).others)):
+        model = Reader(private(lessons, epsilon, int(rng.integers(2**31))))
+        rows += release_rows(seed, model, options, release=release)
+    return rows
+
+
+def recall_curves(
+    seed: int,
+    *,
+    rng: np.random.Generator,  # noqa: ARG001 - the seed decides all
+) -> list[dict]:
+    """Return precision and bound along the recall, after each number of passes; one toss."""
+    coins = np.random.default_rng(seed).random(AUDITED) < 0.5
+    generated, _ = mixtures(seed)
+    rows = []
+    for passes in PASSES:
+        losses = {name: tuned(seed, name)[passes].sequence for name in (TARGET, NULL)}
+        rows += curves(generated, helper(seed).sequence, losses, coins, passes=passes)
     return rows
 
 
 def baseline_rows(seed: int, options: dict) -> list[dict]:
     """Play the games of both baselines against themselves."""
     generated, _ = mixtures(seed)
+    about = {"attack": "none", "release": "none", "training_seconds": made(seed)[1]}
     rows = []
-    for name, seen in (("none", ()), ("helper", (sequence(helper(seed)),))):
-        scores = baseline_scores(seed) if seen else generated.scores()
-        rows += game_rows(scores, scores, attack="none", baseline=name, release="none", **options)
-    return [{**row, "training_seconds": made(seed)[1]} for row in rows]
+    for name, scores in (("none", generated.scores()), ("helper", baseline_scores(seed))):
+        rows += game_rows(scores, scores, baseline=name, **about, **options)
+    return rows
 
 
 @cache
 def baseline_scores(seed: int):
     """Return the scores of the baseline that sees the helper's losses."""
-    return mixtures(seed)[0].scores(sequence(helper(seed)))
+    return mixtures(seed)[0].scores(helper(seed).sequence)
 
 
-def release_rows(seed: int, model: LanguageModel, options: dict, **about: str) -> list[dict]:
+def release_rows(seed: int, model: Reader, options: dict, **about: object) -> list[dict]:
     """Audit a model by generated and by unseen chunks."""
     generated, unseen = mixtures(seed)
-    loss = sequence(model)
     rows = []
-    for attack, seen in ((PAPERS, (loss,)), (NESTED, (sequence(helper(seed)), loss))):
-        rows += game_rows(
-            baseline_scores(seed),
-            generated.scores(*seen),
-            attack=attack,
-            baseline="helper",
-            **about,
-            **options,
-        )
-    rows += real_rows(unseen.scores(loss), attack=PAPERS, **about, **options)
-    rows += one_run_rows(unseen.loss_scores(mean(model)), **about, **options)
+    for attack, seen in (
+        (PAPERS, (model.sequence,)),
+        (NESTED, (helper(seed).sequence, model.sequence)),
+    ):
+        scores = generated.scores(*seen)
+        about_game = {"attack": attack, "baseline": "helper", **about}
+        rows += game_rows(baseline_scores(seed), scores, **about_game, **options)
+    rows += real_rows(unseen.scores(model.sequence), attack=PAPERS, **about, **options)
+    rows += one_run_rows(unseen.loss_scores(model.mean), **about, **options)
     losses = {
-        "loss": float(mean(model)(generated.real).mean()),
-        "unseen_loss": float(mean(model)(unseen.other).mean()),
-        "generated_loss": float(mean(model)(generated.other).mean()),
+        "loss": float(model.mean(generated.real).mean()),
+        "unseen_loss": float(model.mean(unseen.other).mean()),
+        "generated_loss": float(model.mean(generated.other).mean()),
     }
     return [{**row, **losses} for row in rows]
 
@@ -316,15 +346,17 @@ def private(rows: np.ndarray, epsilon: float, seed: int) -> LanguageModel:
     return LanguageModel(Models(partial(small_gpt, len(words()), 2 * CHUNK), weights))
 
 
+SEEDS = list(range(5))
 GRID = {
     "paper": {
-        ID: {"seed": list(range(3)), "flips": [5]},
-        PRIVATE: {"epsilon": [1.0, 10.0], "seed": [0], "flips": [5]},
+        ID: {"seed": SEEDS, "flips": [5]},
+        CURVES: {"seed": SEEDS},
+        PRIVATE: {"epsilon": [1.0, 10.0], "seed": SEEDS, "flips": [5]},
     },
     # reviews do not ship
     "quick": None,
 }
-CELLS = {ID: cell, PRIVATE: private_cell}
+CELLS = {ID: cell, CURVES: recall_curves, PRIVATE: private_cell}
 # networks amplify rounding, which differs with threads and processors, and a bound rests on the few
 # examples that they are surest of
 TOLERANCE = 1.0
