@@ -66,14 +66,16 @@ def _linear(layer: nn.Module, weights: Weights, x: Tensor, at: str) -> Tensor:  
 
 
 def _convolution(layer: nn.Module, weights: Weights, x: Tensor, at: str) -> Tensor:
-    # A convolution keeps a core busy by itself: grouped, unfolded or under vmap it is slower. With
-    # the channels of a pixel side by side it takes two thirds of the time.
-    own = {name: weights[f"{at}{name}"].unbind() for name, _ in layer.named_parameters()}
-    each = (dict(zip(own, parts, strict=True)) for parts in zip(*own.values(), strict=True))
-    calls = [
-        torch.func.functional_call(layer, w, (one.contiguous(memory_format=torch.channels_last),))
-        for w, one in zip(each, x, strict=True)
-    ]
+    # A convolution keeps a core busy by itself: grouped, unfolded or under vmap it is slower.
+    own = {name: weights[f"{at}{name}"] for name, _ in layer.named_parameters()}
+    if len(x) == 1:  # without a copy between layers, a pixel's channels can stay side by side
+        alone = {name: weight.squeeze(0) for name, weight in own.items()}
+        image = x.squeeze(0).contiguous(memory_format=torch.channels_last)
+        result: Tensor = torch.func.functional_call(layer, alone, (image,))
+        return result.unsqueeze(0)
+    parts = {name: weight.unbind() for name, weight in own.items()}
+    each = (dict(zip(parts, one, strict=True)) for one in zip(*parts.values(), strict=True))
+    calls = [torch.func.functional_call(layer, w, (one,)) for w, one in zip(each, x, strict=True)]
     return torch.stack(calls)
 
 

@@ -65,10 +65,11 @@ class Models:
         x = _inputs(inputs)
         _check_network(self.network, x)
         layer = _made(self.network).eval()
-        rows = min(len(x), ROWS, max(1, CACHED // _touched(layer, x)))
+        most = min(ROWS, max(1, CACHED // _touched(layer, x)))
+        rows = min(len(x), most)
         found = []
         with torch.no_grad():
-            for part in _slices(len(self), max(1, ROWS // rows)):
+            for part in _slices(len(self), max(1, most // rows)):
                 own = {name: weight[part] for name, weight in self.weights.items()}
                 count = len(next(iter(own.values())))
                 pieces = (

@@ -29,10 +29,10 @@ def few(monkeypatch):
         "HELPED": 1,
     }.items():
         monkeypatch.setattr(pixels, name, value)
-    for function in (pixels.world, pixels.target_of):
+    for function in (pixels.world, pixels.targets):
         function.cache_clear()
     yield
-    for function in (pixels.world, pixels.target_of):
+    for function in (pixels.world, pixels.targets):
         function.cache_clear()
 
 

@@ -75,7 +75,7 @@ def test_filtered_people_are_harder_to_tell_from_real_ones():
 def test_a_cell_audits_the_model_and_its_null(monkeypatch):
     monkeypatch.setattr(tables, "AUDITED", 500)
     monkeypatch.setattr(tables, "TRAINING", 500)
-    dealt = (tables.world, tables.made, tables.mixture, tables.network, tables.taught)
+    dealt = (tables.world, tables.made, tables.mixture, tables.networks, tables.taught)
     for each in dealt:
         each.cache_clear()
     rows = tables.cell(tables.EVERYBODY, False, 1, 0, 2, np.random.default_rng(0))

@@ -136,7 +136,7 @@ def all_rows(
 
 
 def curves(
-    mixed: Mixture, helper: Loss, losses: dict[str, Loss], coins: np.ndarray, /, **about: object
+    mixed: Mixture, helper: Loss, losses: dict[str, Loss], *, coins: int, **about: object
 ) -> list[dict]:
     """Return precision and bound along the recall, for one toss.
 
@@ -148,10 +148,11 @@ def curves(
         (NESTED, TARGET): (helper, losses[TARGET]),
         (NESTED, NULL): (helper, losses[NULL]),
     }
+    toss = np.random.default_rng(coins).random(len(mixed.real)) < 0.5
     return [
         {"attack": attack, "release": release, **about, **row}
         for (attack, release), columns in seen.items()
-        for row in curve(mixed.scores(*columns), coins)
+        for row in curve(mixed.scores(*columns), toss)
     ]
 
 

@@ -136,7 +136,8 @@ def propensities(seed: int, epochs: int, rng: np.random.Generator) -> list[dict]
         about = {
             "release": release,
             "auc": report.auc,
-            "refused": report.test.rejected,
+            # 1 if refused: a number, since a verdict near its level turns with the processor
+            "refused": int(report.test.rejected),
         }
         rows.append(
             {

@@ -404,8 +404,8 @@ def recall_curves(seed: int, epochs: int, rng: np.random.Generator) -> list[dict
     """Return precision and bound along the recall, for baseline and both attacks; one toss."""
     del rng  # coins go with the seed
     losses = {name: loss_of(network(seed, name, epochs)) for name in (TARGET, NULL)}
-    coins = np.random.default_rng(coins_of(seed)).random(AUDITED) < 0.5
-    return curves(mixture(seed, SAMPLED), helper_of(seed, SAMPLED), losses, coins)
+    mixed, helper = mixture(seed, SAMPLED), helper_of(seed, SAMPLED)
+    return curves(mixed, helper, losses, coins=coins_of(seed))
 
 
 def rounding(seed: int, flips: int, rng: np.random.Generator) -> list[dict]:

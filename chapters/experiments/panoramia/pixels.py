@@ -286,28 +286,19 @@ def target(images: World, lessons: Examples, passes: int, seed: int) -> Loss:
 
 
 @cache
-def target_of(preparation: str, seed: int, name: str) -> Loss:
-    """Train an audited model, or a null that has seen none of the audited images.
+def targets(preparation: str, seed: int) -> dict[str, Loss]:
+    """Train the audited models and two nulls, which have seen none of the audited images.
 
-    One null has seen unseen images alone. They are few, and a worse model of real images is too
-    lenient a null; the other has seen the generator's members, too.
+    One has seen unseen images alone. They are few, and a worse model of real images is too lenient
+    a null; the other has seen the generator's members, too.
     """
     images = world(preparation, seed)
+    lessons = {f"{passes} passes": (images.members, passes) for passes in PASSES}
     few = joined(images.unseen_train, images.unseen)
-    lessons = {NULL: few, LARGER_NULL: joined(few, images.spare_finished)}
-    passes = {audited(number): number for number in PASSES}
-    return target(images, lessons.get(name, images.members), passes.get(name, PASSES[-1]), seed)
-
-
-def audited(passes: int) -> str:
-    """Return the name of the audited model of so many passes."""
-    return f"{passes} passes"
-
-
-def targets(preparation: str, seed: int) -> dict[str, Loss]:
-    """Return the audited models and two nulls."""
-    names = (*map(audited, PASSES), NULL, LARGER_NULL)
-    return {name: target_of(preparation, seed, name) for name in names}
+    lessons[NULL], lessons[LARGER_NULL] = (
+        (of, PASSES[-1]) for of in (few, joined(few, images.spare_finished))
+    )
+    return {name: target(images, of, passes, seed) for name, (of, passes) in lessons.items()}
 
 
 def joined(*parts: Examples) -> Examples:
@@ -366,10 +357,10 @@ def real_cell(
     unseen = mixed(images, parts)
     options = {"pairs": (500, pairs), "flips": flips, "coins": seed}
     rows = []
-    for name in map(audited, PASSES):  # the nulls were trained on these unseen images
-        loss = target_of(preparation, seed, name)
-        rows += real_rows(unseen.scores(loss), attack="loss", release=name, **options)
-        rows += one_run_rows(unseen.loss_scores(loss), release=name, **options)
+    for name, loss in targets(preparation, seed).items():
+        if name not in (NULL, LARGER_NULL):  # the nulls were trained on these unseen images
+            rows += real_rows(unseen.scores(loss), attack="loss", release=name, **options)
+            rows += one_run_rows(unseen.loss_scores(loss), release=name, **options)
     return rows
 
 
@@ -444,4 +435,4 @@ if __name__ == "__main__":
     # by its name, which the provenance keeps: this very file would be called __main__
     from experiments.panoramia import pixels
 
-    pixels.run(n_jobs=2)
+    pixels.run(n_jobs=1)  # one process, so that its experiments share their models

@@ -110,14 +110,18 @@ def made(seed: int, who: str, filtered: bool) -> Examples:
     return drawn[np.sort(np.argsort(-kept, kind="stable")[:wanted])]
 
 
-def train(examples: Examples, epochs: int, seed: int, start: Models | None = None) -> Models:
-    """Train the paper's network, or train it on."""
-    shown = seen(examples)
+def train(
+    parts: list[Examples], epochs: int, seeds: list[int], start: Models | None = None
+) -> Models:
+    """Train the paper's network on each of several parts, or train these networks on."""
+    shown = [seen(part) for part in parts]
+    pool = np.concatenate([part.inputs for part in shown])
     return fit_many(
-        partial(mlp, shown.inputs.shape[1], 2, hidden=WIDTHS),
-        shown.inputs,
-        shown.labels,
-        seeds=[seed],
+        partial(mlp, pool.shape[1], 2, hidden=WIDTHS),
+        pool,
+        np.concatenate([part.labels for part in shown]),
+        seeds=seeds,
+        indices=np.arange(len(pool)).reshape(len(parts), -1),
         epochs=epochs,
         batch_size=64,
         learning_rate=5e-4,
@@ -127,19 +131,27 @@ def train(examples: Examples, epochs: int, seed: int, start: Models | None = Non
 
 
 @cache
-def network(seed: int, who: str, release: str, epochs: int) -> Models:
-    """Return the audited model or its null; 100 epochs go on from 10."""
-    own = {TARGET: world(seed, who).members, NULL: world(seed, who).others}[release]
-    start = (1 + seed) * 1000 + epochs + (release == NULL)
+def networks(seed: int, who: str, epochs: int) -> Models:
+    """Train the audited model and its null, side by side; 100 epochs go on from 10."""
+    own = world(seed, who)
+    first = (1 + seed) * 1000 + epochs
+    parts, seeds = [own.members, own.others], [first, first + 1]
     if epochs <= 10:
-        return train(own, epochs, start)
-    return train(own, epochs - 10, start, network(seed, who, release, 10))
+        return train(parts, epochs, seeds)
+    return train(parts, epochs - 10, seeds, networks(seed, who, 10))
+
+
+def network(seed: int, who: str, release: str, epochs: int) -> Models:
+    """Return the audited model or its null."""
+    both, place = networks(seed, who, epochs), (TARGET, NULL).index(release)
+    return Models(both.network, {name: pair[[place]] for name, pair in both.weights.items()})
 
 
 @cache
 def taught(seed: int, who: str, filtered: bool) -> Models:
     """Train a helper on generated people."""
-    return train(made(seed, who, filtered)[TRAINING + AUDITED :], 10, (1 + seed) * 1000 + 8)
+    lessons = made(seed, who, filtered)[TRAINING + AUDITED :]
+    return train([lessons], 10, [(1 + seed) * 1000 + 8])
 
 
 def loss_on(models: Models) -> Loss:
@@ -191,8 +203,8 @@ def recall_curves(epochs: int, seed: int, rng: np.random.Generator) -> list[dict
     del rng  # coins go with the seed
     which = (seed, EVERYBODY)
     losses = {name: loss_on(network(*which, name, epochs)) for name in (TARGET, NULL)}
-    coins = np.random.default_rng(coins_of(seed)).random(AUDITED) < 0.5
-    return curves(mixture(*which, False), loss_on(taught(*which, False)), losses, coins)
+    mixed, helper = mixture(*which, False), loss_on(taught(*which, False))
+    return curves(mixed, helper, losses, coins=coins_of(seed))
 
 
 SEEDS, PASSES = range(5), (10, 100)

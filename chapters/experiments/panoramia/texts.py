@@ -267,12 +267,11 @@ def recall_curves(
     rng: np.random.Generator,  # noqa: ARG001 - the seed decides all
 ) -> list[dict]:
     """Return precision and bound along the recall, after each number of passes; one toss."""
-    coins = np.random.default_rng(seed).random(AUDITED) < 0.5
     generated, _ = mixtures(seed)
     rows = []
     for passes in PASSES:
         losses = {name: tuned(seed, name)[passes].sequence for name in (TARGET, NULL)}
-        rows += curves(generated, helper(seed).sequence, losses, coins, passes=passes)
+        rows += curves(generated, helper(seed).sequence, losses, coins=seed, passes=passes)
     return rows
 
 
@@ -337,10 +336,12 @@ def private(rows: np.ndarray, epsilon: float, seed: int) -> LanguageModel:
             max_grad_norm=CLIP,
         )
         for _ in range(PRIVATE_PASSES):
-            for x, y in loader:
-                if len(x):
+            # rows of a batch at once: the loader itself would take them one by one
+            for batch in loader.batch_sampler:
+                if len(batch):
                     optimiser.zero_grad()
-                    nn.functional.cross_entropy(network(x).transpose(1, 2), y).backward()
+                    logits, truth = network(tokens[batch, :-1]), tokens[batch, 1:]
+                    nn.functional.cross_entropy(logits.flatten(0, 1), truth.flatten()).backward()
                     optimiser.step()
     weights = {name: weight.detach()[None] for name, weight in network._module.named_parameters()}
     return LanguageModel(Models(partial(small_gpt, len(words()), 2 * CHUNK), weights))
