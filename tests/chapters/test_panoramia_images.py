@@ -1,6 +1,7 @@
 """Images, generated images and networks of the chapter: who is what, and what the rows say."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from auditkit import panoramia
 from auditkit.attacks.generated import Mixture, PairedScores
 from auditkit.models.generators import Examples
 from auditkit.models.networks import mlp
+from auditkit.models.training import Models
 
 
 def keys(examples):
@@ -47,6 +49,19 @@ def test_generated_images_lie_on_the_grid_of_real_ones():
         counts = found / steps
         np.testing.assert_allclose(counts, np.rint(counts), atol=1e-3)
         assert (np.abs(counts) <= most + 1e-3).all()
+
+
+def test_training_settles_in_its_last_fifth():
+    rng = np.random.default_rng(0)
+    network = partial(mlp, 8, 4)
+    examples = rng.normal(size=(500, 8)), rng.integers(4, size=500)
+    how = {"rate": 1e-2, "batch_size": 50, "seed": 0}
+    train = partial(audits.settled, network, *examples, **how)
+    # fewer than five passes have no last fifth
+    four, slow = (train(passes=passes).weights for passes in (4, 5))
+    fast = train(passes=1, start=Models(network, four)).weights
+    for name, before in four.items():
+        assert 0 < (slow[name] - before).norm() < 0.3 * (fast[name] - before).norm()
 
 
 def test_a_curve_counts_the_best_guesses():

@@ -21,7 +21,7 @@ from auditkit.datasets import load
 from auditkit.experiment import Results, experiment, profile
 from auditkit.models.generators import Examples, fit_gaussian_mixtures
 from auditkit.models.networks import mlp
-from auditkit.models.training import Models, fit_many
+from auditkit.models.training import Models
 from experiments.panoramia.audits import (
     NESTED,
     NULL,
@@ -30,6 +30,7 @@ from experiments.panoramia.audits import (
     all_rows,
     curves,
     game_rows,
+    settled,
 )
 
 DIRECTIONS, CLASSES = 24, 10
@@ -144,16 +145,15 @@ def train(
     start: Models | None = None,
 ) -> Models:
     """Train a network, or train it on."""
-    return fit_many(
+    return settled(
         partial(mlp, DIRECTIONS, CLASSES, hidden=widths),
         examples.inputs,
         examples.labels,
-        seeds=[seed],
-        epochs=epochs,
+        passes=epochs,
+        rate=2e-3,
         batch_size=256,
-        learning_rate=2e-3,
-        optimizer="adam",
-        initial=None if start is None else start.weights,
+        seed=seed,
+        start=start,
     )
 
 

@@ -34,7 +34,14 @@ from auditkit.models.pixel_generators import (
     reduced,
 )
 from auditkit.models.training import Models, fit_many
-from experiments.panoramia.audits import NESTED, NULL, game_rows, one_run_rows, real_rows
+from experiments.panoramia.audits import (
+    NESTED,
+    NULL,
+    game_rows,
+    one_run_rows,
+    real_rows,
+    settled,
+)
 
 CLASSES = 10
 TRAINING, AUDITED = 4_000, 10_000  # members; the other 6,000 are the generator's
@@ -272,15 +279,14 @@ def looked_at(images: World, pixels: np.ndarray) -> np.ndarray:
 
 def target(images: World, lessons: Examples, passes: int, seed: int) -> Loss:
     """Train a classifier on prepared images, which it sees by their coordinates."""
-    models = fit_many(
+    models = settled(
         partial(mlp, len(images.scale), CLASSES, hidden=(256, 256)),
         looked_at(images, lessons.inputs),
         lessons.labels,
-        seeds=[seed],
-        epochs=passes,
+        passes=passes,
+        rate=1e-3,
         batch_size=128,
-        learning_rate=1e-3,
-        optimizer="adam",
+        seed=seed,
     )
     return lambda made: models.losses(looked_at(images, made.inputs), made.labels)[0]
 
