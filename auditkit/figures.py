@@ -338,7 +338,8 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, float):
         return "∞" if value == math.inf else f"{value:.4g}"
-    return escape(str(value))
+    # in a narrow column an interval takes two lines, not three
+    return escape(str(value)).replace(" ±", "\N{NO-BREAK SPACE}±")
 
 
 def _captioned(shown: str, entry: Mapping[str, Any]) -> str:

@@ -307,6 +307,13 @@ def test_the_page_has_an_anchor_the_picture_and_links_that_exist(tmp_path):
     ElementTree.fromstring(html.replace(" download>", ' download="">'))
 
 
+def test_an_interval_in_a_table_does_not_break_before_its_sign(tmp_path):
+    data = [{"bound": "0.50 ± 0.10"}]
+    table = citable(None, "FND-T1", data, title="A bound", directory=tmp_path)
+    assert "<td>0.50\N{NO-BREAK SPACE}± 0.10</td>" in table._repr_html_()
+    assert "0.50 ± 0.10" in (tmp_path / "FND-T1.csv").read_text()
+
+
 def test_a_table_is_readable_as_it_is_and_has_no_picture(tmp_path):
     data = [{"name": "<one>", "value": 0.123456}, {"name": "two", "value": math.inf}, {"n": 12345}]
     table = citable(None, "FND-T1", data, title="Two values", directory=tmp_path)
