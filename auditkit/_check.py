@@ -23,11 +23,16 @@ def fraction(name: str, value: float) -> float:
     return number
 
 
-def delta(name: str, value: float) -> float:
-    """Return `value` as a float in [0, 1)."""
+def delta(name: str, value: float, *, gaussian: bool = False) -> float:
+    """Return `value` as a float in [0, 1), or in (0, 1) where a Gaussian curve is assumed."""
     number = scalar(name, value)
     if not 0.0 <= number < 1.0:
         raise ValueError(f"{name} must lie in [0, 1), got {value!r}")
+    if gaussian and number == 0.0:
+        raise ValueError(
+            f"{name} must be above 0 under the Gaussian assumption, got {value!r}: a Gaussian "
+            "mechanism that leaks at all has no finite ε at δ = 0"
+        )
     return number
 
 
@@ -79,6 +84,11 @@ def numbers(name: str, value: ArrayLike, *, ndim: int | None = None) -> NDArray[
     array = _real(value)
     if array is None:
         raise TypeError(f"{name} must be an array of numbers, got {_short(value)}")
+    if lost := _lost(value):
+        raise ValueError(
+            f"{name} must hold whole numbers of at most 2**53 in size, since larger ones are not "
+            f"told apart as floats, got {lost}"
+        )
     if ndim is not None and array.ndim != ndim:
         raise ValueError(f"{name} must have {ndim} dimension(s), got shape {array.shape}")
     if not np.isfinite(array).all():
@@ -222,6 +232,26 @@ def generator(name: str, value: np.random.Generator | int | None) -> np.random.G
     return np.random.default_rng(value)
 
 
+def aligned(**values: Any) -> None:
+    """Check that pandas objects among the named values have the same index.
+
+    Their values would be matched by place, and pandas matches by index.
+    """
+    indexed = {
+        name: value.index
+        for name, value in values.items()
+        if callable(getattr(getattr(value, "index", None), "equals", None))
+    }
+    first = next(iter(indexed), "")
+    for name, index in indexed.items():
+        if not index.equals(indexed[first]):
+            starts = " and ".join(str(list(each[:3])) for each in (indexed[first], index))
+            raise ValueError(
+                f"{first} and {name} must have the same index, got ones that begin with {starts}: "
+                "align them first, or give plain arrays in one order"
+            )
+
+
 def same_length(**arrays: Sized) -> None:
     """Check that the named arrays have the same length."""
     if len({len(array) for array in arrays.values()}) > 1:
@@ -245,6 +275,19 @@ def _real(value: Any) -> NDArray[np.float64] | None:
     except (TypeError, ValueError, OverflowError):
         pass
     return None
+
+
+def _lost(value: Any) -> int:
+    """Return a whole number that a float may not hold, or 0."""
+    array = np.asarray(value)
+    if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
+        whole = [int(array.max()), int(array.min())]
+    elif isinstance(value, list | tuple) or array.dtype.kind == "O":
+        # numpy turns a list of large integers into floats on its way
+        whole = [item for item in np.asarray(value, dtype=object).flat if isinstance(item, int)]
+    else:
+        return 0
+    return next((item for item in whole if abs(item) > 2**53), 0)
 
 
 def _short(value: Any) -> str:

@@ -5,12 +5,15 @@ turn into a number with a confidence attached.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainc
+from scipy.stats import rankdata
 
-from auditkit import _check
+from auditkit import _check, _keyed
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -45,6 +48,7 @@ class GuessCounts:
     @classmethod
     def from_guesses(cls, guesses: ArrayLike, members: ArrayLike) -> Self:
         """Count guesses (1 member, -1 non-member, 0 abstain) against the truth."""
+        _check.aligned(guesses=guesses, members=members)
         guess = _check.codes("guesses", guesses, (-1, 0, 1))
         member = _check.members("members", members)
         _check.same_length(guesses=guess, members=member)
@@ -135,6 +139,7 @@ class Scores:
     members: NDArray[np.bool_]
 
     def __init__(self, values: ArrayLike, members: ArrayLike) -> None:
+        _check.aligned(scores=values, members=members)
         object.__setattr__(self, "values", _check.numbers("scores", values, ndim=1))
         object.__setattr__(self, "members", _check.members("members", members))
         _check.same_length(scores=self.values, members=self.members)
@@ -150,6 +155,8 @@ class Scores:
         Each id has to occur once on either side: a duplicate or a missing one is an error, so that
         a shuffled or shortened array cannot pass for the right one.
         """
+        _check.aligned(scores=scores, ids=ids)
+        _check.aligned(members=members, member_ids=member_ids)
         score = _check.numbers("scores", scores, ndim=1)
         member = _check.members("members", members)
         left, right = _places("ids", ids), _places("member_ids", member_ids)
@@ -170,6 +177,52 @@ class Scores:
     def take(self, index: NDArray[np.intp]) -> "Scores":
         """Return the scores at `index`, with their membership."""
         return Scores(self.values[index], self.members[index])
+
+    @cached_property
+    def canonical(self) -> NDArray[np.intp]:
+        """The rows by score, and by membership where scores tie: however they stood before."""
+        return _keyed.canonical(self.values, self.members)
+
+    @cached_property
+    def key(self) -> str:
+        """What all random numbers of an audit of these scores follow from; see `_keyed`."""
+        return _keyed.key_of(self.values[self.canonical], self.members[self.canonical])
+
+    def shuffled(self, use: str) -> NDArray[np.intp]:
+        """Return an order that knows nothing of how the rows stood, nor of a seed of the user's."""
+        return self.canonical[_keyed.generator(self.key, use).permutation(len(self))]
+
+    def few(self) -> bool:
+        """Say whether scores tie so much that a mere thousand or two tables could have them."""
+        return _keyed.few(self.values)
+
+    def area(self) -> float:
+        """Return the chance that a member's score is above a non-member's; ties count half."""
+        own = int(self.members.sum())
+        others = len(self) - own
+        ranks = rankdata(self.values)[self.members].sum()
+        return float((ranks - own * (own + 1) / 2.0) / (own * others))
+
+    def repeated(self) -> float:
+        """Return how likely it is that tied rows agree in membership as they do, at most.
+
+        A row that stands twice shares its score and its membership, and is no second coin. This
+        sees repeats where few rows tie by themselves and little leaks; among scores of a few values
+        they go unseen, and ids are the safeguard. Take the
+        groups of two and more equal scores in pairs of neighbours. Where each membership has a coin
+        of its own, and a higher score does not speak against it, a pair whose lower group is all
+        members and whose higher group has none has chance ``p^2 (1 - p)^2`` at most, hence 1/16.
+        Rows that are repeated look like that in every fourth pair if scores tell nothing.
+        """
+        ordered, members = self.values[self.canonical], self.members[self.canonical]
+        starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+        sizes = np.diff(np.append(starts, len(self)))
+        inside = np.add.reduceat(members.astype(np.int64), starts)[sizes > 1]
+        sizes = sizes[sizes > 1]
+        pairs = sizes.size // 2
+        low, high = inside[: 2 * pairs : 2], inside[1 : 2 * pairs : 2]
+        turned = int(((low == sizes[: 2 * pairs : 2]) & (high == 0)).sum())
+        return float(betainc(turned, pairs - turned + 1.0, 1 / 16)) if turned else 1.0
 
 
 def _set(target: Any, **values: ArrayLike) -> None:

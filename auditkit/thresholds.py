@@ -33,8 +33,9 @@ class Fixed:
         For the one-run methods: how many guesses, as a whole number or as a share in (0, 1] of the
         examples (rounded, at least one). ``1`` is one guess, ``1.0`` is all. Half go to the highest
         scores, half to the lowest, the odd one to the highest. Where scores tie at the edge, a
-        fixed shuffle of the examples picks: it sees neither membership nor scores, and the number
-        of guesses stays what was fixed, as the theorems need.
+        shuffle picks that is drawn from the data themselves, whatever the order of the rows (see
+        the notes of `audit_scores`), and the number of guesses stays what was fixed, as the
+        theorems need.
 
     References
     ----------
@@ -132,17 +133,19 @@ class Bonferroni:
 class Split:
     """A rule chosen on one part of the examples and counted on the other.
 
-    Valid since, given the first part, the rule is fixed for the second. One-run games draw the
-    first part without a look at membership, so that membership in the second is still a fair coin,
-    and their number of examples is that of the second part. Two worlds are divided one by one, so
-    that both parts hold both.
+    Valid since, given the first part, the rule is fixed for the second. The division is drawn from
+    a key of all scores and memberships, hence independent of them as far as a hash is random, so
+    that membership in the second part of a one-run game is still a fair coin; the number of
+    examples is that of the second part. Two worlds are divided one by one, so that both parts hold
+    both.
 
     Parameters
     ----------
     fraction : float
         Share of the examples that go to choosing.
     seed : int
-        Which examples those are.
+        Which examples those are, together with the data: by itself a seed could be the one that the
+        members were drawn by.
     rule : {"best", "midpoint"}
         "best" takes the rule with the largest bound on the first part, out of those that `Sweep`
         tries. "midpoint" takes the cut halfway between the mean score of

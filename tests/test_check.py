@@ -194,3 +194,26 @@ def test_a_source_of_randomness_is_a_generator_or_a_seed():
     for value in (-1, 0.5, True, "3"):
         with pytest.raises(ValueError, match="rng must be a numpy Generator, a seed"):
             _check.generator("rng", value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.array([2**60, 2**60 + 1]),
+        np.array([2**64 - 5, 3], dtype=np.uint64),
+        [2**53 + 1, 0],
+        [-(2**63), 1],
+        np.array([2**80, 1], dtype=object),
+    ],
+)
+def test_whole_numbers_that_a_float_cannot_hold_are_refused(value):
+    with pytest.raises(
+        ValueError, match=r"scores must hold whole numbers of at most 2\*\*53 in size"
+    ):
+        _check.numbers("scores", value)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint64, np.int64, object])
+def test_whole_numbers_that_a_float_holds_are_taken(dtype):
+    value = np.array([2**8 - 1, 0, 7], dtype=dtype)
+    assert _check.numbers("scores", value).tolist() == [255.0, 0.0, 7.0]

@@ -1,6 +1,7 @@
 """What an attack leaves cannot be impossible, shuffled or cut short."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -137,3 +138,64 @@ def test_a_part_keeps_each_score_with_its_member():
 def test_ids_that_cannot_name_anything_are_refused():
     with pytest.raises(TypeError, match=r"ids must hold numbers or texts, got \{\}"):
         Scores.joined([0.1, 0.2], [0, 1], ids=[{}, {}], member_ids=["a", "b"])
+
+
+# what is seen in scores
+
+
+def test_the_area_under_the_curve_counts_ties_by_half():
+    assert Scores([0.0, 1.0, 1.0, 2.0], [0, 0, 1, 1]).area() == 0.875
+    assert Scores([1.0, 1.0], [0, 1]).area() == 0.5
+
+
+@pytest.mark.parametrize("times", [2, 3, 10])
+def test_repeated_rows_are_told_from_coins(times):
+    rng = np.random.default_rng(times)
+    values, members = rng.normal(size=200), rng.random(200) < 0.5
+    assert Scores(values, members).repeated() == 1.0  # nothing ties
+    assert Scores(np.repeat(values, times), np.repeat(members, times)).repeated() < 1e-3
+
+
+@pytest.mark.parametrize("leak", [0.0, 1.0, 4.0])
+@pytest.mark.parametrize("digits", [0, 1, 2])
+def test_scores_in_few_values_are_not_taken_for_repeated_rows(leak, digits):
+    """Tied groups of fair coins, of any leak, are doubted less than once in a thousand times."""
+    rng = np.random.default_rng(digits)
+    doubted = 0
+    for _ in range(200):
+        members = rng.random(500) < 0.5
+        scores = Scores(rng.normal(leak * members).round(digits), members)
+        doubted += scores.repeated() < 1e-3
+    assert doubted <= 1
+
+
+def test_a_perfect_score_of_two_values_is_not_taken_for_repeated_rows():
+    members = np.arange(1000) % 2
+    assert Scores(members, members).repeated() == 1.0
+    assert Scores(-members, members).repeated() > 1e-3
+
+
+def test_an_order_forgets_how_the_rows_stood():
+    rng = np.random.default_rng(0)
+    values, members = rng.integers(0, 4, 100).astype(float), rng.random(100) < 0.5
+    here = Scores(values, members)
+    order = rng.permutation(100)
+    there = Scores(values[order], members[order])
+    assert here.key == there.key
+    for use in ("ties", "split 0"):
+        one, other = here.shuffled(use), there.shuffled(use)
+        assert sorted(one) == list(range(100))
+        assert (here.values[one] == there.values[other]).all()
+        assert (here.members[one] == there.members[other]).all()
+    assert (here.shuffled("ties") != here.shuffled("split 0")).any()
+
+
+def test_pandas_objects_with_other_indexes_are_refused():
+    table = pd.DataFrame({"score": [0.3, 0.1, 0.2], "member": [1, 0, 1]})
+    with pytest.raises(ValueError, match=r"scores and members must have the same index, got ones "):
+        Scores(table.score.sort_values(), table.member)
+    with pytest.raises(ValueError, match="guesses and members must have the same index"):
+        GuessCounts.from_guesses(table.member.sort_values(), table.member)
+    ranked = table.sort_values("score")
+    assert Scores(ranked.score, ranked.member).members.tolist() == [False, True, True]
+    assert len(Scores(table.score, [1, 0, 1])) == 3

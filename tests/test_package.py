@@ -79,6 +79,46 @@ def test_each_public_name_is_documented_with_an_example(name):
             assert re.search(rf"\b{argument}\b", documented), f"{name} says nothing of {argument}"
 
 
+def defaults(argument: str) -> dict[str, object]:
+    """Return what each public function takes for an argument, where it takes something."""
+    found = {}
+    for name in NAMES:
+        taken = inspect.signature(getattr(auditkit, name)).parameters.get(argument)
+        if taken is not None and taken.default is not inspect.Parameter.empty:
+            found[name] = taken.default
+    return found
+
+
+def test_delta_has_one_default_but_for_panoramia():
+    assert defaults("delta") == {
+        "audit_scores": 1e-5,
+        "observational_label": 1e-5,
+        "one_run": 1e-5,
+        "one_run_fdp": 1e-5,
+        "panoramia": 0.0,
+        "two_worlds": 1e-5,
+        "zero_run": 1e-5,
+        "zero_run_bootstrap": 1e-5,
+    }
+
+
+def test_no_delta_but_one_is_the_default_of_anything_in_the_package():
+    pattern = re.compile(r"\bdelta: float(?: \| None)? = ([^,\n]+)")
+    found = {
+        (str(path.relative_to(ROOT / "auditkit")), value)
+        for path in (ROOT / "auditkit").rglob("*.py")
+        for value in pattern.findall(path.read_text())
+    }
+    odd = {place for place, value in found if value not in ("1e-5", "None")}
+    # both are PANORAMIA's; None is the command line's, which asks the method
+    assert odd == {"bounds/panoramia.py", "attacks/generated.py"}
+
+
+def test_nothing_is_assumed_between_two_worlds_unless_asked_for():
+    assert defaults("method")["two_worlds"] == "clopper-pearson"
+    assert defaults("family")["audit_scores"] is None
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_each_public_name_is_on_the_reference_page(name):
     assert re.search(rf"\bauditkit\.{name}\b", (ROOT / "book" / "reference.md").read_text())

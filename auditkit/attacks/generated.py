@@ -207,7 +207,8 @@ class Mixture:
     train_real, train_other : Examples
         What baseline and attack are trained on.
     real, other : Examples
-        The audited pairs, as many of one as of the other.
+        The audited pairs, as many of one as of the other. Inputs with decimals must have the same
+        precision as those of `train_real` and `train_other`, or their rounding tells them apart.
     see : callable or array of shape (n, columns)
         Takes examples and returns what a classifier sees of them; or that itself, for the four
         parts one after another.
@@ -232,6 +233,13 @@ class Mixture:
         labels = [part.labels is None for part in self._parts()]
         if any(labels) and not all(labels):
             raise ValueError("real and other examples must all have labels, or none of them")
+        kinds = [part.inputs.dtype for part in self._parts()]
+        floats = {kind.name: None for kind in kinds if kind.kind == "f"}  # the real ones' first
+        if len(floats) > 1:
+            raise ValueError(
+                "real and other examples must have inputs of the same precision, got "
+                f"{' and '.join(floats)}: the rounding alone would tell them apart"
+            )
 
     def scores(self, *losses: Loss, classifier: Any = None) -> PairedScores:
         """Train a classifier to tell members from others, and score the pairs.
@@ -443,9 +451,9 @@ def one_run_games(
         correct = hits[high] + misses[low]
         tests = np.full(high.size, pairs)
         sharper = 1.0 - level / high.size
-        every = one_run(correct, high + low, tests, confidence=sharper).epsilon
+        every = one_run(correct, high + low, tests, delta=0.0, confidence=sharper).epsilon
         best = int(np.argmax(every))
-        bound = one_run(correct[best], high[best] + low[best], pairs, confidence=sharper)
+        bound = one_run(correct[best], high[best] + low[best], pairs, delta=0.0, confidence=sharper)
         found.append(
             Bound(
                 epsilon=bound.epsilon,
@@ -531,7 +539,8 @@ def audit_with_generated(
         The audited model.
     fit_generator : callable
         Takes examples and a numpy Generator, and returns a generator. Labels that its examples
-        come with are kept; else they are drawn from the labeller's probabilities.
+        come with are kept; else they are drawn from the labeller's probabilities. Inputs with
+        decimals must have the precision of the members': float64 if those are float64.
     fit_model : callable
         Takes examples and a numpy Generator, and trains a model as the audited one was trained.
     training, audited : int
@@ -586,8 +595,8 @@ def audit_with_generated(
         made[training : training + audited],
         made[training + audited :],
     )
-    helper = cross_entropy(fit_model(lessons, generator))
     mixture = Mixture(members[train], fake_train, members[audit], fake)
+    helper = cross_entropy(fit_model(lessons, generator))
     baseline = mixture.scores(helper, classifier=classifier)
     seed = int(generator.integers(2**63))
     attack, null = (

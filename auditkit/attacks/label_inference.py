@@ -1,4 +1,9 @@
-"""Label inference: was an example shown with the label it was trained with, or a generated one.
+"""Label inference: was an example shown with its true label, or with a generated one.
+
+The true label, which is also called the training label, is what goes into the mechanism that is
+audited. A mechanism for label privacy hands a noisy label on, and a model may be trained on that.
+But the noisy label is released, and no secret: an audit that plays with it finds all that was
+released and refutes a promise that holds.
 
 The attacker of OBS sees features, one label, the audited model and the reference model that
 generates labels. Scores are given for every label that an example could be shown with, so that a
@@ -14,8 +19,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from auditkit import _check
-from auditkit.bounds.games import TIES
+from auditkit import _check, _keyed
 from auditkit.evidence import GuessCounts
 from auditkit.thresholds import Fixed
 
@@ -32,7 +36,7 @@ class LabelGame:
     Attributes
     ----------
     chosen : ndarray of shape (examples,)
-        The coin of each example: 0 where the training label is shown, 1 where the generated one.
+        The coin of each example: 0 where the true label is shown, 1 where the generated one.
     shown : ndarray of shape (examples,)
         The label that the attacker sees.
     """
@@ -44,16 +48,19 @@ class LabelGame:
 def label_game(
     labels: ArrayLike, reference: ArrayLike, *, rng: np.random.Generator | int
 ) -> LabelGame:
-    """Draw a coin for each example and show its training label or one from the reference model.
+    """Draw a coin for each example and show its true label or one from the reference model.
 
     Parameters
     ----------
     labels : array of shape (examples,)
-        The labels that the audited model was trained with, 0 to classes - 1.
+        The true labels, before the label mechanism; never those it released. From 0 to
+        classes - 1. Without such a mechanism they are the labels of the training data.
     reference : array of shape (examples, classes)
         Probabilities of each label under the reference model.
     rng : Generator or int
-        Source of randomness; an integer is a seed.
+        Source of randomness; an integer is a seed, mixed with labels and reference so that it is
+        not the stream of a mechanism with the same seed. A Generator is drawn from as it stands:
+        give the one that the mechanism drew from, and not a second one of its seed.
 
     Returns
     -------
@@ -69,9 +76,27 @@ def label_game(
     >>> game = label_game([0, 1, 1, 0], [[0.9, 0.1], [0.2, 0.8], [0.5, 0.5], [0.7, 0.3]], rng=0)
     >>> game.chosen, game.shown
     (array([1, 0, 0, 0]), array([0, 1, 1, 0]))
+
+    Randomised response keeps its promise of ε = 0.5, though a model may know its noisy labels by
+    heart. A game with the labels before the mechanism does not refute it; one with the released
+    labels seems to:
+
+    >>> from auditkit import observational_label
+    >>> from auditkit.mechanisms.label_dp import RandomizedResponse
+    >>> rng, half = np.random.default_rng(0), np.full((100_000, 2), 0.5)
+    >>> true = rng.integers(2, size=100_000)
+    >>> released = RandomizedResponse(epsilon=0.5, classes=2).privatize(true, rng=rng)
+    >>> scores = label_scores(np.eye(2)[released], half)
+    >>> for labels in (true, released):
+    ...     game = label_game(labels, half, rng=rng)
+    ...     seen = np.take_along_axis(scores, game.shown[:, np.newaxis], 1).ravel()
+    ...     bound = observational_label(seen, game.chosen, family="pure", delta=0.0)
+    ...     print(bool(bound.epsilon <= 0.5))
+    True
+    False
     """
     label, probabilities = _examples(labels, reference)
-    draws = _check.generator("rng", rng).random(label.size)
+    draws = _coins(rng, label, probabilities).random(label.size)
     return LabelGame((draws >= 0.5).astype(np.int64), _show(draws, label, probabilities))
 
 
@@ -92,7 +117,7 @@ def label_scores(target: ArrayLike, reference: ArrayLike, *, exponent: float = 2
     Returns
     -------
     ndarray of shape (examples, classes)
-        Above 0 says "training label", below 0 "generated label".
+        Above 0 says "true label", below 0 "generated label".
 
     References
     ----------
@@ -112,8 +137,8 @@ def label_scores(target: ArrayLike, reference: ArrayLike, *, exponent: float = 2
 def likelihood_ratio_scores(target: ArrayLike, reference: ArrayLike) -> Floats:
     """Score every label of every example by log M(x)[y] - log M′(x)[y].
 
-    No test between the two labels is better where M is the true law of the training label given
-    what was released, and M′ the law of the generated one (Neyman and Pearson).
+    No test between the two labels is better where M is the law of the true label given what was
+    released, and M′ the law of the generated one (Neyman and Pearson).
 
     Parameters
     ----------
@@ -124,7 +149,7 @@ def likelihood_ratio_scores(target: ArrayLike, reference: ArrayLike) -> Floats:
     Returns
     -------
     ndarray of shape (examples, classes)
-        Above 0 says "training label", below 0 "generated label".
+        Above 0 says "true label", below 0 "generated label".
 
     References
     ----------
@@ -156,18 +181,18 @@ def repeat_label_game(
 
     Coins and generated labels are drawn anew in each game, as the paper does; data, mechanism and
     training are not. Guesses are made on the scores largest in size, as their sign says; where
-    they tie, the fixed shuffle of `observational_label` decides. A score of 0 makes no guess, and
-    counts like a wrong one.
+    they tie, a shuffle decides that is fixed before the coins are drawn. A score of 0 makes no
+    guess, and counts like a wrong one.
 
     Parameters
     ----------
     labels : array of shape (examples,)
-        The labels that the audited model was trained with, 0 to classes - 1.
+        The true labels, before the label mechanism; never those it released. From 0 to
+        classes - 1. Without such a mechanism they are the labels of the training data.
     reference : array of shape (examples, classes)
         Probabilities of each label under the reference model.
     scores : array of shape (examples, classes)
-        The score of each example for each label it could be shown with; above 0 says "training
-        label".
+        The score of each example for each label it could be shown with; above 0 says "true label".
     guesses : sequence of int or float
         Numbers of guesses, each as in `Fixed`: a whole number, or a share of the examples.
     repetitions : int
@@ -183,10 +208,10 @@ def repeat_label_game(
     Notes
     -----
     The games are those that `label_game` plays when it is called again and again with this `rng`,
-    and the counts those of `observational_label`. What is saved is the sorting. Which score an
-    example can show is known beforehand, so that all that could be shown is ranked once, and only
-    down to where there are enough guesses in every game. A game that falls short all the same is
-    counted again with twice as many.
+    and the counts those of `observational_label`, but for the order of tied scores. What is saved
+    is the sorting. Which score an example can show is known beforehand, so that all that could be
+    shown is ranked once, and only down to where there are enough guesses in every game. A game that
+    falls short all the same is counted again with twice as many.
 
     References
     ----------
@@ -202,7 +227,7 @@ def repeat_label_game(
     ...     labels, reference, scores, guesses=[0.01, 0.1], repetitions=100, rng=0
     ... )
     >>> counts.correct.shape, counts.correct.mean(axis=0).round(1)
-    ((100, 2), array([ 7.4, 74. ]))
+    ((100, 2), array([ 7.4, 74.7]))
     """
     label, probabilities = _examples(labels, reference)
     score = _check.numbers("scores", scores, ndim=2)
@@ -214,7 +239,7 @@ def repeat_label_game(
     if not numbers:
         raise ValueError(f"guesses must hold at least one number, got {guesses!r}")
     sizes, places = np.unique(numbers, return_inverse=True)
-    rng = _check.generator("rng", rng)
+    rng = _coins(rng, label, probabilities)
     correct = np.empty((_check.whole("repetitions", repetitions, least=1), sizes.size), np.int64)
     wanted = sizes[-1] + _MARGIN * np.sqrt(sizes[-1]) + _MARGIN**2
     ranking = _rank(label, probabilities, score, wanted)
@@ -231,7 +256,7 @@ class _Ranking(NamedTuple):
     """What could be shown, by the size of its score, the largest first."""
 
     rows: Ints  # the example
-    training: NDArray[np.bool_]  # whether the label is that of the training
+    true: NDArray[np.bool_]  # whether the label is the example's own
     low: Floats  # where in [0, 1) the draws lie that generate the label
     high: Floats
     signs: NDArray[np.int8]  # of the score
@@ -244,7 +269,7 @@ def _rank(labels: Ints, reference: Floats, scores: Floats, wanted: float) -> _Ra
     twice[np.arange(examples), labels] += 1.0
     entries = _largest(scores.ravel(), twice.ravel(), 2.0 * wanted)
     turns = np.empty(examples, np.int64)
-    turns[np.random.default_rng(TIES).permutation(examples)] = np.arange(examples)
+    turns[_keyed.generator("", "label game").permutation(examples)] = np.arange(examples)
     entries = entries[np.lexsort((turns[entries // classes], -np.abs(scores.ravel()[entries])))]
     entries = entries[: np.searchsorted(np.cumsum(twice.ravel()[entries]), 2.0 * wanted) + 1]
     rows, label = entries // classes, entries % classes
@@ -284,8 +309,8 @@ def _largest(scores: Floats, chance: Floats, wanted: float) -> Ints:
     return found
 
 
-# One draw is the coin of an example and its generated label: below 1/2 it shows the training label,
-# and above, stretched to [0, 1), it falls into the interval of one of the others.
+# One draw is the coin of an example and its generated label: below 1/2 it shows the true label, and
+# above, stretched to [0, 1), it falls into the interval of one of the others.
 
 
 @njit(cache=True)
@@ -323,7 +348,7 @@ def _intervals(reference: Floats, rows: Ints, labels: Ints) -> tuple[Floats, Flo
 def _count(
     draws: Floats,
     rows: Ints,
-    training: NDArray[np.bool_],
+    true: NDArray[np.bool_],
     low: Floats,
     high: Floats,
     signs: NDArray[np.int8],
@@ -334,7 +359,7 @@ def _count(
     guessed, right, at = 0, 0, 0
     for entry in range(rows.size):
         place = 2.0 * draws[rows[entry]] - 1.0
-        if training[entry] if place < 0.0 else low[entry] <= place < high[entry]:
+        if true[entry] if place < 0.0 else low[entry] <= place < high[entry]:
             guessed += 1
             right += signs[entry] == (1 if place < 0.0 else -1)
             if guessed == sizes[at]:
@@ -343,6 +368,17 @@ def _count(
                 if at == sizes.size:
                     return True
     return False
+
+
+def _coins(rng: np.random.Generator | int, labels: Ints, reference: Floats) -> np.random.Generator:
+    """Return the generator, or for a seed one of the seed and the game.
+
+    A seed alone may be the one that the label mechanism drew from, and its coins then those.
+    """
+    if isinstance(rng, np.random.Generator):
+        return rng
+    _check.generator("rng", rng)
+    return _keyed.generator(_keyed.key_of(labels, reference, rng=rng), "coins")
 
 
 def _examples(labels: ArrayLike, reference: ArrayLike) -> tuple[Ints, Floats]:

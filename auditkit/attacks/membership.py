@@ -8,7 +8,7 @@ with a released sum, and guesses where a guess is worth most. A higher score mea
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auditkit import _check
+from auditkit import _check, _keyed
 
 Floats = NDArray[np.float64]
 
@@ -202,6 +202,9 @@ def top_guesses(
 ) -> NDArray[np.int64]:
     """Guess by the sign of the evidence, where a guess is worth most, and abstain elsewhere.
 
+    Examples of equal worth are guessed in an order drawn from a SHA-256 of the evidence, since a
+    file may list its members first.
+
     Parameters
     ----------
     evidence : array of shape (examples,)
@@ -234,8 +237,10 @@ def top_guesses(
     most = np.atleast_1d(_check.counts("numbers", numbers))
     if most.ndim != 1 or (most > signed.size).any():
         raise ValueError(f"numbers must hold counts of at most {signed.size}, got {most.tolist()}")
+    key = _keyed.key_of(signed, value)
+    mixed = _keyed.generator(key, "ties").permutation(signed.size)
     place = np.empty(signed.size, np.int64)
-    place[np.argsort(-value, kind="stable")] = np.arange(signed.size)
+    place[mixed[np.argsort(-value[mixed], kind="stable")]] = np.arange(signed.size)
     guesses: NDArray[np.int64] = np.where(
         place < most[:, np.newaxis], np.where(signed > 0.0, 1, -1), 0
     )

@@ -5,13 +5,14 @@ or on hundreds of resamples at once, and put to the test. None of it can show th
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, ndtri
 from scipy.stats import beta, chi2, rankdata
 
-from auditkit import _check
+from auditkit import _check, _keyed
 from auditkit.attacks._logistic import calibrate, fit_columns
 from auditkit.bounds.propensity import PropensityTest, reject_propensity
 from auditkit.bounds.result import Bound
@@ -137,17 +138,28 @@ def cross_fit(
     >>> members = rng.random(5000) < expit(features[:, 0])
     >>> found = cross_fit(features, members, rng=0)
     >>> print(f"{np.abs(found - expit(features[:, 0])).mean():.3f}")
-    0.013
+    0.012
     """
     rows, truth = _features("features", features), _check.members("members", members)
     _check.same_length(features=rows, members=truth)
-    generator = _check.generator("rng", rng)
+    generator = _dealer(rng, rows)
     first = generator.permutation(truth.size) < truth.size // 2
     found = np.empty(truth.size)
     for half in (first, ~first):
         model = fit_propensity(rows[half], truth[half], penalty=penalty, rng=generator)
         found[~half] = model.propensity(rows[~half])
     return found
+
+
+def _dealer(rng: Randomness, features: NDArray[Any]) -> np.random.Generator:
+    """Return the generator, or for a seed one of seed and features.
+
+    A seed alone may be the one that memberships were drawn by, and its halves then those.
+    """
+    if isinstance(rng, int | np.integer):
+        _check.generator("rng", rng)
+        return _keyed.generator(_keyed.key_of(features, rng=int(rng)), "halves")
+    return _check.generator("rng", rng)
 
 
 def propensity_bootstrap(
@@ -387,7 +399,7 @@ def diagnose_propensity(
     chances = _check.fractions("propensity", propensity, ndim=1)
     _check.same_length(features=rows, members=truth, propensity=chances)
     bins = _check.whole("bins", bins, least=1)
-    generator = _check.generator("rng", rng)
+    generator = _dealer(rng, rows)
     odds = np.log(chances) - np.log1p(-chances)
     order = np.argsort(odds, kind="stable")
     half = generator.permutation(truth.size) < truth.size // 2

@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betainc, betainccinv
 
 from auditkit.bounds.result import Bound
 from auditkit.bounds.two_worlds import FIXED, two_worlds
 from auditkit.evidence import ErrorCounts, GuessCounts, Scores
 from auditkit.thresholds import Fixed, Split
-
-TIES = 1  # seed of the shuffle that breaks ties between scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +40,17 @@ class Candidates:
     def best(self, confidence: float) -> tuple[int, Bound]:
         """Return the place of the rule with the largest bound, and that bound."""
         bound = self.bound(confidence)
-        place = int(np.argmax(bound.epsilon))
+        # what a placebo's limit hides is not proved: the best of what it does not hide comes first
+        hidden = np.ravel(bound.epsilon) <= bound.details.get("placebo_limit", -np.inf)
+        place = int(np.lexsort((-np.ravel(bound.epsilon), hidden))[0])
         single = {
             name: value[place].item() if np.ndim(value) else value
             for name, value in bound.details.items()
         }
         details = single | {"candidates": len(self.settings), "cut": self.cuts[place].tolist()}
-        return place, replace(bound, epsilon=float(np.ravel(bound.epsilon)[place]), details=details)
+        epsilon = float(np.ravel(bound.epsilon)[place])
+        claim = "estimate" if np.ravel(hidden)[place] else bound.claim
+        return place, replace(bound, epsilon=epsilon, claim=claim, details=details)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +67,15 @@ class OneRunGame:
         counts like a wrong guess, since it holds for at most that many guesses.
     truth : str
         What the caller calls membership.
+    placebo : Scores, optional
+        The same game where nothing can leak. Its guesses, made by the same rule, say how large a
+        count has to be before a leak is what explains it.
     """
 
     theorem: Callable[..., Bound]
     by_size: bool = False
     truth: str = "members"
+    placebo: Scores | None = None
 
     def check(self, scores: Scores) -> None:
         """Refuse membership that fair coins cannot have drawn."""
@@ -82,8 +89,7 @@ class OneRunGame:
 
     def divide(self, scores: Scores, split: Split) -> tuple[Scores, Scores]:
         """Return a part to choose on and one to count on, drawn without a look at membership."""
-        order = np.random.default_rng(split.seed).permutation(len(scores))
-        return _parts(scores, [order], split.fraction)
+        return _parts(scores, [scores.shuffled(f"split {split.seed}")], split.fraction)
 
     def every(self, scores: Scores) -> Candidates:
         """Return guesses on 100%, 99%, ..., 1% of the examples; the most win a tie."""
@@ -97,10 +103,15 @@ class OneRunGame:
         """Return one rule, fixed in advance."""
         if rule.threshold is None:
             return self._extremes(scores, np.array([rule.number(len(scores))]))
-        guesses = np.where(scores.values >= rule.threshold, 1, -1)
-        counts = GuessCounts.from_guesses(guesses, scores.members)
         cut = np.array([rule.threshold])
-        return Candidates(cut, cut, lambda level: self._bound(counts, level))
+        counts, heard = (
+            None
+            if played is None
+            else GuessCounts.from_guesses(np.where(played.values >= cut, 1, -1), played.members)
+            for played in (scores, self.placebo)
+        )
+        assert counts is not None
+        return Candidates(cut, cut, self._bound_of(counts, heard))
 
     def as_rule(self, setting: float) -> Fixed:
         """Return a candidate's setting as a rule."""
@@ -112,25 +123,78 @@ class OneRunGame:
 
     def _extremes(self, scores: Scores, sizes: NDArray[np.int64]) -> Candidates:
         """Count the correct guesses on the most extreme scores, for every number of guesses."""
-        order = np.random.default_rng(TIES).permutation(len(scores))
+        correct, cuts = self._ranked(scores, sizes)
+        heard = None
+        if self.placebo is not None:
+            others = len(self.placebo)
+            same = np.maximum(1, np.rint(sizes / len(scores) * others)).astype(np.int64)
+            heard = GuessCounts(self._ranked(self.placebo, same)[0], same, others)
+        counts = GuessCounts(correct, sizes, len(scores))
+        return Candidates(sizes / len(scores), cuts, self._bound_of(counts, heard))
+
+    def _ranked(
+        self, scores: Scores, sizes: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return how many guesses on the most extreme scores are right, and where they are cut."""
+        order = scores.shuffled("ties")
         values, members = scores.values[order], scores.members[order]
         if self.by_size:
             order = np.argsort(-np.abs(values), kind="stable")
             right = np.sign(values) == np.where(members, 1, -1)
-            correct = _running(right[order])[sizes]
-            cuts = np.abs(values)[order][sizes - 1]
-        else:
-            order = np.argsort(-values, kind="stable")
-            high, low = (sizes + 1) // 2, sizes // 2
-            top, bottom = members[order], ~members[order[::-1]]
-            correct = _running(top)[high] + _running(bottom)[low]
-            ranked = np.concatenate((values[order], [-np.inf]))  # -inf: no score guessed low
-            cuts = np.stack((ranked[high - 1], ranked[len(scores) - low]), axis=-1)
-        counts = GuessCounts(correct, sizes, len(scores))
-        return Candidates(sizes / len(scores), cuts, lambda level: self._bound(counts, level))
+            return _running(right[order])[sizes], np.abs(values)[order][sizes - 1]
+        order = np.argsort(-values, kind="stable")
+        high, low = (sizes + 1) // 2, sizes // 2
+        top, bottom = members[order], ~members[order[::-1]]
+        ranked = np.concatenate((values[order], [-np.inf]))  # -inf: no score guessed low
+        cuts = np.stack((ranked[high - 1], ranked[len(scores) - low]), axis=-1)
+        return _running(top)[high] + _running(bottom)[low], cuts
 
-    def _bound(self, counts: GuessCounts, confidence: float) -> Bound:
-        return self.theorem(counts.correct, counts.guesses, counts.examples, confidence=confidence)
+    def _bound_of(self, counts: GuessCounts, heard: GuessCounts | None) -> Callable[[float], Bound]:
+        """Return what the counts prove at a confidence, with what a placebo heard could explain."""
+
+        def proved(correct: NDArray[np.int64], confidence: float) -> Bound:
+            return self.theorem(correct, counts.guesses, counts.examples, confidence=confidence)
+
+        def bound(confidence: float) -> Bound:
+            found = proved(counts.correct, confidence)
+            if heard is None:
+                return found
+            most = plausible_count(
+                heard.correct, heard.guesses, counts.guesses, level=1.0 - confidence
+            )
+            told = {
+                "placebo_correct": heard.correct,
+                "placebo_guesses": heard.guesses,
+                "placebo_limit": proved(most, confidence).epsilon,
+            }
+            return replace(found, details={**found.details, **told})
+
+        return bound
+
+
+def plausible_count(
+    correct: NDArray[np.int64],
+    guesses: NDArray[np.int64],
+    audited: NDArray[np.int64],
+    *,
+    level: float,
+) -> NDArray[np.int64]:
+    """Return how many of an audit's guesses may be right where a placebo had so many.
+
+    The placebo's accuracy has an upper limit, Clopper and Pearson's at half the level. Guesses of
+    that accuracy exceed the count returned with at most the other half. So guesses of the placebo's
+    own accuracy exceed it with chance `level` at most.
+    """
+    half = level / 2.0
+    good = np.maximum(guesses - correct, 1)
+    limit = np.where(correct == guesses, 1.0, betainccinv(correct + 1.0, good, half))
+    chance = np.maximum(limit, 0.5)
+    low, high = np.zeros_like(audited), audited.copy()  # 0 is exceeded too often, all never
+    while (high - low > 1).any():
+        middle = (low + high) // 2
+        often = betainc(middle + 1.0, audited - middle, chance) > half
+        low, high = np.where(often, middle, low), np.where(often, high, middle)
+    return high
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,9 +222,9 @@ class TwoWorldsGame:
 
     def divide(self, scores: Scores, split: Split) -> tuple[Scores, Scores]:
         """Return a part to choose on and one to count on, each with runs of both worlds."""
-        rng = np.random.default_rng(split.seed)
-        worlds = [np.flatnonzero(scores.members == member) for member in (False, True)]
-        return _parts(scores, [rng.permutation(world) for world in worlds], split.fraction)
+        order = scores.shuffled(f"split {split.seed}")
+        worlds = [order[scores.members[order] == member] for member in (False, True)]
+        return _parts(scores, worlds, split.fraction)
 
     def every(self, scores: Scores) -> Candidates:
         """Return every cut worth trying; those with the fewest errors come first and win a tie.

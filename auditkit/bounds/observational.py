@@ -1,15 +1,16 @@
-"""Label inference that leaves the training alone: which label did the model learn from."""
+"""Label inference that leaves the training alone: which label is the example's own."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc, betainccinv, betaln
+from scipy.special import betainc, betaln
 
 from auditkit import _check
-from auditkit.bounds.games import OneRunGame
+from auditkit.bounds.games import OneRunGame, plausible_count
 from auditkit.bounds.one_run import one_run_fdp
 from auditkit.bounds.result import Bound
 from auditkit.bounds.scores import audit
@@ -49,8 +50,9 @@ def observational_label(
 ) -> Bound:
     """Bound the ε of label privacy from an observational label inference game.
 
-    For each example the attacker is shown the label it was trained with or one drawn from a
-    reference model, by a fair coin, and scores which it is.
+    For each example the attacker is shown its true label or one drawn from a reference model, by a
+    fair coin, and scores which it is. The true label is the one before the label mechanism, never
+    the one that it released: `label_game` shows what comes of that.
 
     A reference model that differs from the true law of the labels can be told from it without any
     help from the audited model, and the game takes that for leakage. A placebo shows how much: the
@@ -59,13 +61,14 @@ def observational_label(
     Parameters
     ----------
     scores : array of shape (examples,)
-        Finite; above 0 says "training label", below 0 "generated label". Guesses are made on the
+        Finite; above 0 says "true label", below 0 "generated label". Guesses are made on the
         scores largest in size, as their sign says. A score of 0 within that number makes no guess,
         and counts like a wrong one, since the theorem needs the number fixed in advance.
     chosen : array of shape (examples,)
-        The coin b of each example: 0 where the training label was shown, 1 where the generated one.
+        The coin b of each example: 0 where the true label was shown, 1 where the generated one.
     placebo_scores, placebo_chosen : array, optional
-        The same game on examples that the model was not trained on; as many examples as there are.
+        The same game on examples that the model was not trained on; as many examples as there are,
+        since the fewer there are, the higher is the limit that they set.
     tau : float or "placebo"
         Largest total variation distance between the law of the true and that of the generated
         label, given the features. It enters as printed in OBS, Theorem 5: f̄⁻¹(y) - τ. With
@@ -74,7 +77,7 @@ def observational_label(
     family : str or callable
         As in `one_run_fdp`.
     delta : float
-        The δ at which ε is stated.
+        The δ at which ε is stated; above 0 with the Gaussian family, which has no finite ε at 0.
     threshold : Fixed, Bonferroni, Split, MultiSplit or Sweep
         How the guesses are chosen, for the placebo too; by default `Fixed(guesses=0.01)`.
     confidence : float
@@ -84,12 +87,22 @@ def observational_label(
     -------
     Bound
         A lower bound, on the assumption that the generated labels lie within τ of the true ones,
-        where a placebo of at least as many examples was played and its own bound is 0. A silent
-        placebo does not prove the assumption. Where its bound is above 0, the assumption is seen to
-        fail, and the result is an estimate. Without a placebo nobody knows, and it is an estimate
-        too. With ``tau="placebo"`` it is an estimate in any case. `details["tau_from"]` says where
-        τ came from, "given" or "placebo"; `details["placebo_epsilon"]` is the placebo's own bound
-        (at τ = 0 where τ came from it), or None.
+        where it exceeds what a wrong reference model may show by itself, as far as the placebo can
+        tell: `details["placebo_limit"]`. Below that limit it is an estimate, without a placebo it
+        is one too, and with ``tau="placebo"`` in any case. `details["tau_from"]` says where τ came
+        from, "given" or "placebo"; `details["placebo_epsilon"]` is the placebo's own bound (at
+        τ = 0 where τ came from it), or None.
+
+    Notes
+    -----
+    A silent placebo proves little: with 100 guesses one whose true accuracy is .55 shows nothing in
+    four of five cases. So the placebo gives an upper limit. Its accuracy has one at half the level
+    (Clopper and Pearson's); a count of guesses of that accuracy has one at the other half; what
+    that count would seem to prove is the limit. Where a model has learned nothing, and guesses in
+    the audit as it does in the placebo, the result exceeds the limit with chance
+    ``1 - confidence`` at most: either the first limit fails or the second. Of several rules each
+    has a placebo that guesses by it, at the same share of the level. A leak on top of a wrong
+    reference model is not covered: what exceeds the limit holds both, and the assumption says so.
 
     References
     ----------
@@ -117,14 +130,14 @@ def observational_label(
     if placebo_scores is not None and placebo_chosen is not None:
         unaudited = _game_scores(placebo_scores, placebo_chosen, "placebo_")
 
-    def play(evidence: Scores, truth: str, tau: float, confidence: float) -> Bound:
+    def play(evidence: Scores, tau: float, confidence: float, **how: Any) -> Bound:
         theorem = partial(one_run_fdp, family=family, delta=delta, tau=tau)
-        game = OneRunGame(theorem, by_size=True, truth=truth)
+        game = OneRunGame(theorem, by_size=True, **how)
         return audit(game, evidence, threshold, confidence)
 
     if isinstance(tau, str):
         rule, unaudited = _calibrating(tau, threshold, audited, unaudited)
-        placebo = play(unaudited, "placebo_chosen", 0.0, confidence)
+        placebo = play(unaudited, 0.0, confidence, truth="placebo_chosen")
         shift = tau_from_placebo(
             placebo.details["correct"],
             placebo.details["guesses"],
@@ -132,20 +145,16 @@ def observational_label(
             audit_examples=len(audited),
             level=1.0 - confidence,
         )
-        bound = play(audited, "chosen", float(shift), (1.0 + confidence) / 2.0)
+        bound = play(audited, float(shift), (1.0 + confidence) / 2.0, truth="chosen")
         bound = replace(bound, claim="estimate", confidence=confidence)
         # the placebo's, since what is said of a τ that is given does not hold of this one
         stated = (*placebo.assumptions, SYMMETRIC, *CALIBRATED)
         return _labelled(bound, stated, placebo, tau)
-    bound = play(audited, "chosen", tau, confidence)
-    heard = None if unaudited is None else play(unaudited, "placebo_chosen", tau, confidence)
-    silent = (
-        heard is not None
-        and heard.epsilon == 0.0
-        and heard.details["examples"] >= bound.details["examples"]
-    )
-    stated = (*bound.assumptions, SYMMETRIC, *_on_the_reference(tau, heard, silent))
-    bound = bound if silent else replace(bound, claim="estimate")
+    bound = play(audited, tau, confidence, truth="chosen", placebo=unaudited)
+    stated = (*bound.assumptions, SYMMETRIC, *_on_the_reference(tau, bound))
+    if unaudited is None:
+        return _labelled(replace(bound, claim="estimate"), stated, None, "given")
+    heard = play(unaudited, tau, confidence, truth="placebo_chosen")
     return _labelled(bound, stated, heard, "given")
 
 
@@ -215,10 +224,9 @@ def tau_from_placebo(
     for name, count in (("guesses", made), ("audit_guesses", r)):
         if (count < 1).any():
             raise ValueError(f"{name} must be at least 1, got {count.min()}")
-    half = _check.fraction("level", level) / 2.0
-    limit = np.where(right == made, 1.0, betainccinv(right + 1.0, made - right, half))
-    silenced = np.minimum(_quantile(r, np.maximum(limit, 0.5), half) + 1, r)
-    return np.asarray(_least_tau(silenced, r, half) / m)
+    level = _check.fraction("level", level)
+    silenced = np.minimum(plausible_count(right, made, r, level=level) + 1, r)
+    return np.asarray(_least_tau(silenced, r, level / 2.0) / m)
 
 
 def _least_tau(c: NDArray[np.int64], r: NDArray[np.int64], level: float) -> NDArray[np.float64]:
@@ -234,19 +242,6 @@ def _least_tau(c: NDArray[np.int64], r: NDArray[np.int64], level: float) -> NDAr
     first = (1.0 - 1e-9) * (1.0 - level) * c * chance / fewer
     least: NDArray[np.float64] = (1.0 + 1e-12) * level * (2 * c - r) - first
     return np.maximum(least, 0.0)
-
-
-def _quantile(n: NDArray[np.int64], p: NDArray[np.float64], tail: float) -> NDArray[np.int64]:
-    """Return the smallest count that n trials of chance p ≥ 1/2 exceed with at most chance `tail`.
-
-    By bisection: 0 is exceeded too often, n never.
-    """
-    low, high = np.zeros_like(n), n.copy()
-    while (high - low > 1).any():
-        middle = (low + high) // 2
-        often = betainc(middle + 1.0, n - middle, p) > tail
-        low, high = np.where(often, middle, low), np.where(often, high, middle)
-    return high
 
 
 def _calibrating(
@@ -288,32 +283,26 @@ def _labelled(bound: Bound, stated: tuple[str, ...], placebo: Bound | None, tau_
 
 
 def _game_scores(scores: ArrayLike, chosen: ArrayLike, prefix: str) -> Scores:
-    """Return a game's scores, where showing the training label is what membership is elsewhere."""
+    """Return a game's scores, where showing the true label is what membership is elsewhere."""
     values = _check.numbers(f"{prefix}scores", scores, ndim=1)
     coins = _check.codes(f"{prefix}chosen", chosen, (0, 1))
     _check.same_length(**{f"{prefix}scores": values, f"{prefix}chosen": coins})
     return Scores(values, coins == 0)
 
 
-def _on_the_reference(tau: float, placebo: Bound | None, heard: bool) -> list[str]:
+def _on_the_reference(tau: float, bound: Bound) -> list[str]:
     """Return what the result asks of the reference model, and what the placebo says of that."""
     exact = "The generated labels follow the law of the true ones, given the features (τ = 0)."
     # above 0 the theorem itself says how far they may lie apart
     asked = [exact] if tau == 0.0 else [ONCE]
-    if placebo is None:
+    limit = bound.details.get("placebo_limit")
+    if limit is None:
         return [*asked, "No placebo was played that could speak against the reference model."]
-    if placebo.epsilon > 0.0:
-        return [
-            *asked,
-            "The placebo speaks against the reference model: on examples that the model was not "
-            f"trained on the same game gives ε = {placebo.epsilon:.3f}.",
-        ]
-    if not heard:
-        return [
-            *asked,
-            "The placebo has fewer examples than the audit and may miss a shift.",
-        ]
-    return [
-        *asked,
-        "The placebo's own bound is 0, which does not speak against the reference model.",
-    ]
+    told = (
+        f"In the placebo {bound.details['placebo_correct']} of "
+        f"{bound.details['placebo_guesses']} guesses were right. A reference model as wrong as "
+        f"that allows may show ε = {limit:.3f} by itself"
+    )
+    if bound.epsilon <= limit:
+        return [*asked, f"{told}, so that nothing is proved."]
+    return [*asked, f"{told}, where labels are no more shifted than in the placebo."]

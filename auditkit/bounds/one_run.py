@@ -42,7 +42,7 @@ def one_run(
     guesses: ArrayLike,
     examples: ArrayLike,
     *,
-    delta: float = 0.0,
+    delta: float = 1e-5,
     confidence: float = 0.95,
 ) -> Bound:
     """Return the largest ε that the correct guesses of one run rule out at `delta`.
@@ -58,7 +58,7 @@ def one_run(
         How many guesses were right, how many were made, and how many coins there were. Arrays
         broadcast.
     delta : float
-        The δ at which ε is stated.
+        The δ at which ε is stated; 0 for pure ε.
     confidence : float
         How often the bound holds.
 
@@ -75,6 +75,12 @@ def one_run(
     case is known where the probability is below 0.8, so that a `confidence` below 0.2 is refused
     when δ is above 0.
 
+    At δ = 0 the number of guesses may depend on what was released, since every guess is right with
+    chance at most ``1 / (1 + e^-ε)`` given that and the other coins. At δ > 0 it has to be fixed in
+    advance, which the result states: a mechanism that publishes 15 of 10,000 coins with chance
+    0.2/15, and else nothing, is (0, 2e-5)-DP, but whoever guesses those 15 if they are published,
+    and all coins if not, exceeds 0 in 6% of runs at a level of 5%.
+
     References
     ----------
     Steinke, Nasr and Jagielski, "Privacy auditing with one (1) training run", NeurIPS 2023,
@@ -82,7 +88,7 @@ def one_run(
 
     Examples
     --------
-    >>> bound = one_run(800, 1000, 10_000, delta=1e-5)
+    >>> bound = one_run(800, 1000, 10_000)
     >>> round(bound.epsilon, 4)
     1.2508
     """
@@ -102,7 +108,7 @@ def one_run(
         claim="lower bound",
         adjacency="add/remove",
         method="one run",
-        assumptions=(COINS,),
+        assumptions=(COINS,) if delta == 0.0 else (COINS, FIXED_NUMBER),
         details=_operating_point(c, r, m, level),
     )
 
@@ -128,7 +134,8 @@ def one_run_fdp(
         The family that the mechanism's trade-off curve belongs to. A callable takes one number of
         at least 0 and returns a `TradeOff` that leaks more as the number grows.
     delta : float
-        The δ at which ε is stated.
+        The δ at which ε is stated. "gaussian" takes no 0: a Gaussian mechanism that leaks at all
+        has no finite ε there.
     tau : float
         How far, in total variation, the counterfactuals may lie from the data's own law.
     confidence : float
@@ -161,7 +168,7 @@ def one_run_fdp(
     (1.7119, 0.4362)
     """
     c, r, m = _border(correct, guesses, examples)
-    delta = _check.delta("delta", delta)
+    delta = _check.delta("delta", delta, gaussian=_code(family) == _GAUSSIAN)
     tau = _check.delta("tau", tau)
     confidence = _check.fraction("confidence", confidence)
     level = 1.0 - confidence

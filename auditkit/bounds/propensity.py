@@ -76,7 +76,7 @@ def reject_propensity(
     confidence : float
         A right model is rejected with probability at most one minus this.
     rng : Generator, int or None
-        Where the thinning is drawn from.
+        Adds to where the thinning is drawn from: a key of the data, as in `zero_run`.
 
     Returns
     -------
@@ -106,11 +106,11 @@ def reject_propensity(
     >>> reject_propensity(guesses, members, np.full(10_000, 0.5), rng=1).rejected
     True
     """
-    game, *others = games_of(guesses, members, rng)
+    _check.aligned(members=members, propensity=propensity)
+    chances = _check.fractions("propensity", propensity, ndim=1)
+    (game, *others), _ = games_of(guesses, members, chances, rng)
     if others:
         raise ValueError(f"guesses must have 1 dimension, got {len(others) + 1} rules")
-    chances = _check.fractions("propensity", propensity, ndim=1)
-    _check.same_length(members=game.members, propensity=chances)
     level = 1.0 - _check.fraction("confidence", confidence)
     shift = shift_of(chances)
     kept = int((game.right & (game.draws < 0.5 * (1.0 + np.exp(-shift)))).sum())

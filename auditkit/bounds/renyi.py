@@ -41,6 +41,29 @@ PILOT_SHARE = 0.1
 RESAMPLES = 1000
 
 
+class RenyiBound(Bound):
+    """A bound on Rényi divergences, one an order; what `renyi_audit` returns.
+
+    The number is in `epsilon` as in every `Bound`, the orders are in ``details["orders"]``, and
+    `delta` is 0. But a divergence is no ε, and what is printed calls it by its name.
+
+    Examples
+    --------
+    >>> print(renyi_audit([7300, 2700], [6300, 3700], [2, 10], cut={0}))  # doctest: +ELLIPSIS
+    Rényi divergence ≥ [0.026, 0.081] at orders [2, 10] with 95% confidence (lower bound, ...
+    """
+
+    def __str__(self) -> str:
+        orders = f"orders {_listed(self.details['orders'])}"
+        divergence = super().__str__().replace("ε", "Rényi divergence", 1)
+        return divergence.replace(f"δ = {self.delta:g}", orders, 1)
+
+    def _repr_html_(self) -> str:
+        table = super()._repr_html_().replace(">ε</th>", ">Rényi divergence</th>", 1)
+        # the orders are among the details
+        return table.replace(f'<tr><th scope="row">δ</th><td>{self.delta:g}</td></tr>', "", 1)
+
+
 def renyi_divergence(p: ArrayLike, q: ArrayLike, orders: ArrayLike) -> Floats:
     r"""Compute the Rényi divergence of p from q, exactly.
 
@@ -163,7 +186,7 @@ def renyi_audit(
     confidence: float = 0.95,
     cut: Iterable[int] | None = None,
     rng: int | np.random.Generator = 0,
-) -> Bound:
+) -> RenyiBound:
     r"""Bound the Rényi divergence between two worlds from counts of their outcomes.
 
     Parameters
@@ -186,7 +209,7 @@ def renyi_audit(
 
     Returns
     -------
-    Bound
+    RenyiBound
         `epsilon` is an array: one lower bound on :math:`D_\alpha` an order, in the order of
         ``details["orders"]``. `details` hold also the `outcomes` and the numbers tested,
         `trials_p` and `trials_q`; for 2-cuts the `cut` and its counts `hits_p` and `hits_q`, the
@@ -267,13 +290,13 @@ def renyi_audit(
         epsilon = _corner(limits_p, limits_q, alpha, mirrored=not chosen)[0]
         details["limits_p"] = tuple(float(limit[0]) for limit in limits_p)
         details["limits_q"] = tuple(float(limit[0]) for limit in limits_q)
-    return Bound(
+    return RenyiBound(
         epsilon=epsilon,
         delta=0.0,
         confidence=confidence,
         claim="estimate" if method.endswith("bootstrap") else "lower bound",
         adjacency="the two worlds'",
-        method=f"Rényi divergence at orders {_listed(alpha)}, {method}",
+        method=method,
         assumptions=assumptions,
         details=details,
     )
@@ -287,7 +310,7 @@ def appendix_b_bound(
     cut: Iterable[int] | None = None,
     intervals: str = "goodman",
     confidence: float = 0.95,
-) -> Bound:
+) -> RenyiBound:
     r"""Bound the Rényi divergence by the formulas printed in Appendix B of PRED.
 
     They are here to be compared with: `renyi_audit` is tighter, and far tighter where little
@@ -318,7 +341,7 @@ def appendix_b_bound(
 
     Returns
     -------
-    Bound
+    RenyiBound
         `epsilon` is an array, one value an order.
 
     References
@@ -353,22 +376,22 @@ def appendix_b_bound(
             np.log(high_q), 1.0 - alpha
         )
     epsilon = np.maximum(np.logaddexp.reduce(terms, axis=0) / (alpha - 1.0), 0.0)
-    return Bound(
+    return RenyiBound(
         epsilon=epsilon,
         delta=0.0,
         confidence=confidence,
         claim="estimate" if cut is None else "lower bound",
         adjacency="the two worlds'",
-        method=f"Rényi divergence at orders {_listed(alpha)}, "
-        + (f"k-cut, {intervals.title()}" if cut is None else "2-cut, terms"),
+        method=f"k-cut, {intervals.title()}" if cut is None else "2-cut, terms",
         assumptions=(INDEPENDENT, LARGE if cut is None else FIXED),
         details={"orders": alpha, "trials_p": int(first.sum()), "trials_q": int(second.sum())},
     )
 
 
 def _listed(alpha: NDArray[np.float64]) -> str:
-    few = ", ".join(f"{order:g}" for order in alpha[:6].tolist())
-    return few if alpha.size <= 6 else f"{alpha[0]:g} to {alpha[-1]:g}"
+    if alpha.size > 6:
+        return f"{alpha[0]:g} to {alpha[-1]:g}"
+    return f"[{', '.join(f'{order:g}' for order in alpha.tolist())}]"
 
 
 def _two_counts(counts_p: ArrayLike, counts_q: ArrayLike) -> tuple[Ints, Ints]:

@@ -44,6 +44,8 @@ class Bound:
         Sentences that have to hold for the claim to hold.
     details : mapping
         The realised operating point: examples, guesses, correct, threshold, μ, τ and so on.
+    notices : tuple of str
+        Sentences on what was seen in the input and has to be known, though the claim stands.
 
     Examples
     --------
@@ -59,6 +61,7 @@ class Bound:
     method: str
     assumptions: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check.choice("claim", self.claim, SAFE_SIDE)
@@ -75,6 +78,7 @@ class Bound:
         return (
             f"ε {sign} {_number(self.epsilon, self.claim)} at δ = {self.delta:g}{confidence} "
             f"({kind}, {self.adjacency} adjacency; {self.method}{assumed})"
+            f"{noticed(self.notices)}"
         )
 
     def _repr_html_(self) -> str:
@@ -86,6 +90,7 @@ class Bound:
             ("adjacency", self.adjacency),
             ("method", self.method),
             *(("assumes", sentence) for sentence in self.assumptions),
+            *(("notice", sentence) for sentence in self.notices),
             *((str(name), _number(value)) for name, value in self.details.items()),
         ]
         body = "".join(
@@ -93,6 +98,11 @@ class Bound:
             for name, text in rows
         )
         return f'<table class="auditkit-bound"><tbody>{body}</tbody></table>'
+
+
+def noticed(notices: tuple[str, ...]) -> str:
+    """Return what follows a result in one line, empty where there is nothing to notice."""
+    return f" – notice: {' '.join(notices)}" if notices else ""
 
 
 def rounded(value: float, claim: str) -> str:

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from math import pi, sqrt
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,9 +18,32 @@ from auditkit.evidence import Scores
 from auditkit.thresholds import Bonferroni, Fixed, MultiSplit, Split, Sweep, Threshold
 
 Game: TypeAlias = OneRunGame | TwoWorldsGame
+B = TypeVar("B", bound=Bound)
 
-HALF = Split(0.5, seed=0)
+TEN = Bonferroni(10)  # `benchmarks/threshold_rules.py`: near the best median, with little spread
 METHODS = ("one-run", "one-run-fdp", "two-worlds")
+TWO_WORLDS = {"approx": "clopper-pearson", "gaussian": "gaussian"}  # families, as it calls them
+DOUBT = 1e-3  # what a right coin brings about less often than this is doubted
+REPEATED = (
+    "Rows that tie have one membership more often than coins of their own allow (chance {:.1g} at "
+    "most). Rows seem to be repeated, and a copy is no second coin: this is an estimate."
+)
+FIXED_SIZE = (
+    "The number of members was fixed in advance, so that their coins are not independent, and what "
+    "holds of independent ones does not follow: this is an estimate."
+)
+EXACT_HALF = (
+    "Exactly half of {} are 1. Fair coins land there with chance {:.2g}; had half been drawn on "
+    "purpose, they would be no independent coins, and this an estimate."
+)
+FLIPPED = (
+    "The score is lower where it should be higher (area under the ROC curve {:.3f}). A higher one "
+    "has to mean member; a loss needs its sign turned."
+)
+FEW_VALUES = (
+    "The scores have so few values that an order or a split drawn from them is no fresh chance: "
+    "this is an estimate."
+)
 UNSEEN = "The rule for guessing was fixed before the scores were seen."
 SWEPT = (
     "The best of {} rules was taken on the data it is stated for, without correction, so that the "
@@ -32,12 +56,13 @@ def audit_scores(
     members: ArrayLike,
     *,
     method: str,
-    threshold: Threshold = HALF,
+    threshold: Threshold = TEN,
     family: str | Callable[[float], TradeOff] | None = None,
     delta: float = 1e-5,
     confidence: float = 0.95,
     ids: ArrayLike | None = None,
     member_ids: ArrayLike | None = None,
+    fixed_size: bool = False,
 ) -> Bound:
     """Bound ε from the scores of a membership attack.
 
@@ -52,26 +77,44 @@ def audit_scores(
         The theorem: `one_run`, `one_run_fdp` or `two_worlds`. The one-run methods take examples of
         one training run, each a member by its own fair coin; members far from half are refused.
     threshold : Fixed, Bonferroni, Split, MultiSplit or Sweep
-        How the guesses are chosen, by default `Split(0.5, seed=0)`. All but `Sweep`, whose result
-        is an estimate, keep the confidence; each class says why.
+        How the guesses are chosen, by default `Bonferroni(10)`: the best of ten rules fixed in
+        advance, which leaves nothing to the draw of a split. All but `Sweep`, whose result is an
+        estimate, keep the confidence; each class says why. The page on validity compares them.
     family : str or callable, optional
-        For "one-run-fdp" any family that `one_run_fdp` takes. For "two-worlds" "gaussian", or
-        "approx" for Clopper and Pearson's limits without the Gaussian assumption. Both default to
-        "gaussian". "one-run" takes none.
+        For "one-run-fdp" any family that `one_run_fdp` takes, by default "gaussian". For
+        "two-worlds" "approx", which asks no more than (ε, δ) and is the default, or "gaussian" for
+        the larger number of `two_worlds` under that assumption. "one-run" takes none.
     delta : float
-        The δ at which ε is stated: one default for all methods.
+        The δ at which ε is stated: one default for all methods. Above 0 with "gaussian".
     confidence : float
         Confidence of the bound.
     ids, member_ids : array, optional
         Names of the scored examples, and names of the examples in `members`. Given together, the
         two arrays are joined by them; each name has to occur once in both.
+    fixed_size : bool
+        Whether the number of members was fixed in advance, as where half of the examples were
+        drawn. Such memberships are no independent coins, which the one-run theorems ask for, so
+        that their result is an estimate. Two worlds do not ask.
 
     Returns
     -------
     Bound
         `details` also hold the strategy as `threshold`, the realised `cut` (for one run the lowest
-        score guessed to be a member and the highest guessed to be a non-member), and the number of
-        `candidates` it is the best of.
+        score guessed to be a member and the highest guessed to be a non-member), the number of
+        `candidates` it is the best of, and the `key` that ties and splits were drawn from.
+        `notices` say what was seen in the scores: exactly half members, or a score turned round.
+        Where rows seem to be repeated, the claim is "estimate".
+
+    Notes
+    -----
+    The result depends on the pairs of score and membership alone, not on the order of the rows.
+    Whoever lists the members first, or draws them by a seed that ties or splits are drawn by too,
+    would otherwise let the guesses see membership. Equal scores are therefore taken in an order
+    drawn from a SHA-256 of all pairs, and so are the parts of a split. Such numbers are uniform and
+    independent of membership as far as the hash is random, and the theorems ask for no more; the
+    same scores give the same result again. Where scores have so few values that hardly more than a
+    thousand tables are possible, a hash of them is no fresh chance, and the result is an estimate:
+    scores that are the same in every row, or in all but a few.
 
     References
     ----------
@@ -95,13 +138,58 @@ def audit_scores(
         evidence = Scores(scores, members)
     else:
         evidence = Scores.joined(scores, members, ids=ids, member_ids=member_ids)
-    return audit(_game(method, family, delta), evidence, threshold, confidence)
+    game = _game(method, family, delta)
+    bound = audit(game, evidence, threshold, confidence)
+    if _check.flag("fixed_size", fixed_size) and isinstance(game, OneRunGame):
+        stated = (*bound.assumptions, FIXED_SIZE)
+        bound = replace(bound, claim="estimate", assumptions=stated, notices=_turned(evidence))
+    return bound
 
 
 def audit(game: Game, scores: Scores, threshold: Threshold, confidence: float) -> Bound:
-    """Bound ε in a game, with guesses chosen by a strategy."""
-    level = 1.0 - _check.fraction("confidence", confidence)
+    """Bound ε in a game, with guesses chosen by a strategy, and say what the scores look like."""
     game.check(scores)
+    bound = _by(game, scores, threshold, confidence)
+    examples, notices = len(scores), _turned(scores)
+    if isinstance(game, OneRunGame) and 2 * int(scores.members.sum()) == examples:
+        notices = (exact_half(game.truth, examples), *notices)
+    details = {**bound.details, "key": scores.key[:16]}
+    bound = doubted(replace(bound, details=details, notices=notices), scores)
+    drawn = isinstance(threshold, Split | MultiSplit)
+    ranked = isinstance(game, OneRunGame) and getattr(threshold, "threshold", None) is None
+    if (drawn or ranked) and scores.few():
+        bound = replace(bound, claim="estimate", assumptions=(*bound.assumptions, FEW_VALUES))
+    return bound
+
+
+def exact_half(name: str, examples: int) -> str:
+    """Return what is noticed where exactly half of the coins are 1."""
+    return EXACT_HALF.format(name, sqrt(2.0 / (pi * examples)))  # by Stirling
+
+
+def doubted(bound: B, scores: Scores) -> B:
+    """Return the bound as an estimate if rows seem to be repeated; see `Scores.repeated`."""
+    chance = scores.repeated()
+    if chance >= DOUBT:
+        return bound
+    stated = (*bound.assumptions, REPEATED.format(chance))
+    return replace(bound, claim="estimate", assumptions=stated)
+
+
+def _turned(scores: Scores) -> tuple[str, ...]:
+    """Return the notice of a score that is higher for those who are not members, if it is one."""
+    own = int(scores.members.sum())
+    others = len(scores) - own
+    if min(own, others) == 0:
+        return ()
+    spread = sqrt((own + others + 1.0) / (12.0 * own * others))  # of the area, by chance
+    area = scores.area()
+    return (FLIPPED.format(area),) if area < 0.5 - 4.0 * spread else ()
+
+
+def _by(game: Game, scores: Scores, threshold: Threshold, confidence: float) -> Bound:
+    """Bound ε with guesses chosen by a strategy."""
+    level = 1.0 - _check.fraction("confidence", confidence)
     noted: dict[str, Any] = {"threshold": repr(threshold)}
     if isinstance(threshold, Fixed):
         _, bound = game.single(scores, threshold).best(confidence)
@@ -112,16 +200,18 @@ def audit(game: Game, scores: Scores, threshold: Threshold, confidence: float) -
         _, bound = game.single(second, rule).best(confidence)
         noted["chosen_on"] = len(first)
     elif isinstance(threshold, MultiSplit):
-        halves = [audit(game, scores, split, 1.0 - level / 2.0) for split in threshold.each()]
+        halves = [_by(game, scores, split, 1.0 - level / 2.0) for split in threshold.each()]
         epsilons = np.array([half.epsilon for half in halves])
         # the largest number that at least half of the splits reach
-        middle = np.argsort(-epsilons, kind="stable")[(epsilons.size + 1) // 2 - 1]
-        bound, noted["split_epsilons"] = halves[middle], epsilons
+        reached = np.argsort(-epsilons, kind="stable")[: (epsilons.size + 1) // 2]
+        bound, noted["split_epsilons"] = halves[reached[-1]], epsilons
+        if any(halves[split].claim == "estimate" for split in reached):
+            bound = replace(bound, claim="estimate")  # half of the splits have to prove it
     elif isinstance(threshold, Bonferroni):
         if isinstance(threshold.candidates, tuple):
             each = 1.0 - level / len(threshold.candidates)
-            alone = [audit(game, scores, rule, each) for rule in threshold.candidates]
-            bound = max(alone, key=lambda one: one.epsilon)
+            alone = [_by(game, scores, rule, each) for rule in threshold.candidates]
+            bound = max(alone, key=lambda one: (one.claim == "lower bound", one.epsilon))
             noted["candidates"] = len(alone)
         else:
             rules = game.preset(scores, threshold.candidates)
@@ -148,11 +238,16 @@ def _game(
         if family is not None:
             raise ValueError(f"family must be None with method='one-run', got {family!r}")
         return OneRunGame(partial(one_run, delta=delta))
-    family = "gaussian" if family is None else family
     if method == "one-run-fdp":
+        family = "gaussian" if family is None else family
         return OneRunGame(partial(one_run_fdp, family=family, delta=delta))
-    limits = {"gaussian": "gaussian", "approx": "clopper-pearson"}
-    return TwoWorldsGame(limits[_check.choice("family", family, limits)], delta)
+    return TwoWorldsGame(limits_of(family), delta)
+
+
+def limits_of(family: object) -> str:
+    """Return what `two_worlds` calls a family; None is the default."""
+    asked = "approx" if family is None else family
+    return TWO_WORLDS[_check.choice("family", asked, TWO_WORLDS)]
 
 
 def _chosen(game: Game, first: Scores, split: Split, confidence: float) -> tuple[Fixed, int]:
@@ -166,6 +261,8 @@ def _chosen(game: Game, first: Scores, split: Split, confidence: float) -> tuple
             )
         means = [first.values[first.members == member].mean() for member in (False, True)]
         return Fixed(float(sum(means)) / 2.0), 1
-    tried = game.every(first)
+    # not by what the placebo hides: it has to meet a rule that was fixed without it
+    alone = replace(game, placebo=None) if isinstance(game, OneRunGame) else game
+    tried = alone.every(first)
     place, _ = tried.best(confidence)
     return game.as_rule(float(tried.settings[place])), len(tried.settings)

@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainccinv, expit, ndtri
 
-from auditkit import _check
+from auditkit import _check, _keyed
 from auditkit.bounds.one_run import largest_rejected, one_run
 from auditkit.bounds.poisson_binomial import largest_epsilon
 from auditkit.bounds.sharp_tampering import KeepTable
@@ -60,9 +60,19 @@ class Game:
 
 
 def games_of(
-    guesses: ArrayLike, members: ArrayLike, rng: np.random.Generator | int | None
-) -> list[Game]:
-    """Return one game a row of guesses, checked; all share their draws, which need not differ."""
+    guesses: ArrayLike,
+    members: ArrayLike,
+    propensity: Array,
+    rng: _keyed.Randomness,
+    name: str = "propensity",
+) -> tuple[list[Game], str]:
+    """Return one game a row of guesses, checked, and the key of the draws, which all of them share.
+
+    The draws follow from the memberships, in the order of the propensities, and from `rng`: see
+    `_keyed` for why no seed can make them depend on membership. So attacks are compared by the same
+    draws, and so are propensity models that agree on the order.
+    """
+    _check.aligned(guesses=guesses, members=members)
     table = _check.numbers("guesses", guesses)
     if table.ndim not in (1, 2) or table.size == 0:
         raise ValueError(
@@ -71,8 +81,13 @@ def games_of(
     rules = _check.codes("guesses", table.ravel(), (-1, 0, 1)).reshape(-1, table.shape[-1])
     truth = _check.members("members", members)
     _check.same_length(guesses=rules[0], members=truth)
-    draws = _check.generator("rng", rng).random(truth.size)
-    return [Game(rule, truth, draws) for rule in rules]
+    _check.same_length(members=truth, **{name: np.atleast_2d(propensity)[0]})
+    order = _keyed.canonical(np.atleast_2d(propensity)[0], truth, *rules)
+    _check.generator("rng", rng)
+    key = _keyed.key_of(truth[order], rng=rng)
+    draws = np.empty(truth.size)
+    draws[order] = _keyed.generator(key, "thinning").random(truth.size)
+    return [Game(rule, truth, draws) for rule in rules], key
 
 
 def shift_of(propensity: Array) -> Array:

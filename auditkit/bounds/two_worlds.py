@@ -33,7 +33,7 @@ def two_worlds(
     false_negatives: ArrayLike,
     positives: ArrayLike,
     *,
-    method: str = "gaussian",
+    method: str = "clopper-pearson",
     delta: float = 1e-5,
     confidence: float = 0.95,
     paper_convention: bool = False,
@@ -50,12 +50,13 @@ def two_worlds(
     false_negatives, positives : int or array
         Runs with the canary that were taken for runs without it, and all runs with it. A world
         without runs is allowed; it proves nothing.
-    method : {"gaussian", "clopper-pearson"}
+    method : {"clopper-pearson", "gaussian"}
         "clopper-pearson" needs no more than the definition of (ε, δ)-differential privacy.
         "gaussian" reads the limits as one point of a Gaussian trade-off curve, takes its μ and
         converts; it is larger, and holds on condition that the curve is Gaussian.
     delta : float
-        The δ at which ε is stated.
+        The δ at which ε is stated. "gaussian" takes no 0: a Gaussian mechanism that leaks at all
+        has no finite ε there.
     confidence : float
         Joint confidence of the two limits.
     paper_convention : bool
@@ -88,12 +89,15 @@ def two_worlds(
     Examples
     --------
     >>> bound = two_worlds(10, 1000, 20, 1000)
-    >>> print(round(bound.epsilon, 2), round(bound.details["mu"], 2), bound.claim)
-    24.06 3.96 lower bound
+    >>> print(round(bound.epsilon, 2), bound.claim)
+    3.97 lower bound
+    >>> assumed = two_worlds(10, 1000, 20, 1000, method="gaussian")
+    >>> print(round(assumed.epsilon, 2), round(assumed.details["mu"], 2))
+    24.06 3.96
     """
     counts = ErrorCounts(false_positives, negatives, false_negatives, positives)
-    method = _check.choice("method", method, ("gaussian", "clopper-pearson"))
-    delta = _check.delta("delta", delta)
+    method = _check.choice("method", method, ("clopper-pearson", "gaussian"))
+    delta = _check.delta("delta", delta, gaussian=method == "gaussian")
     level = 1.0 - _check.fraction("confidence", confidence)
     stated = 1.0 - level
     if _check.flag("paper_convention", paper_convention):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auditkit import _check
+from auditkit import _check, _keyed
 from auditkit.bounds.result import Bound
 from auditkit.bounds.shift_corrections import (
     Game,
@@ -33,6 +33,10 @@ GAUSSIAN = "The mechanism's trade-off curve is Gaussian."
 ESTIMATED = (
     "The propensities are estimated: where the fit misses what an attack can see, the result "
     "exceeds the truth, and no resampling shows it."
+)
+FEW_VALUES = (
+    "The propensities have so few values that a thinning drawn from the memberships is no fresh "
+    "chance: this is an estimate."
 )
 UNCORRECTED = "Nothing is corrected: the examples alone may explain the correct guesses."
 
@@ -113,19 +117,21 @@ def zero_run(
     family : {"gaussian", "approx"}
         What is ruled out: μ-Gaussian DP, converted at `delta`, or (ε, δ)-DP itself.
     delta : float
-        The δ at which ε is stated.
+        The δ at which ε is stated; above 0 with the Gaussian family, which has no finite ε at 0.
     confidence : float
         How often the bound holds, over memberships, mechanism and thinning, given the examples.
     rng : Generator, int or None
-        Where the thinning of "conditional" is drawn from. Draw once: the best of many draws is no
-        bound.
+        Adds to where the thinning is drawn from, which is a key of the memberships in the order of
+        the propensities: the same data are thinned alike in whatever order they stand, and no seed
+        can make the thinning depend on membership. Draw once: the best of many draws is no bound.
 
     Returns
     -------
     Bound
         A lower bound if its assumptions hold, and with ``correction="none"`` an estimate unless
         every propensity is 1/2. `details` hold the counts, the correct guesses `kept` after
-        thinning, the `rule` that was best, the largest shift and, for the Gaussian family, `mu`.
+        thinning, the `rule` that was best, the largest shift, the `key` of the thinning and, for
+        the Gaussian family, `mu`.
         With fitted propensities the result is an estimate, whatever `claim` says.
 
     Notes
@@ -207,12 +213,12 @@ def zero_run(
     >>> guesses = np.where(worth >= np.sort(worth)[-1000], np.sign(score), 0)
     >>> bound = zero_run(guesses, members, propensity, rng=1)
     >>> print(bound.claim, f"{bound.epsilon:.3f}", bound.details["correct"], bound.details["kept"])
-    lower bound 1.362 988 755
+    lower bound 1.443 988 766
     """
     setting = _setting(correction, family, delta, confidence)
-    games = games_of(guesses, members, rng)
+    _check.aligned(members=members, propensity=propensity)
     chances = _check.fractions("propensity", propensity, ndim=1)
-    _check.same_length(members=games[0].members, propensity=chances)
+    games, key = games_of(guesses, members, chances, rng)
     shifts = shift_of(chances)[np.newaxis]
     level = (1.0 - setting.confidence) / len(games)
     found = [setting.parameter(game, shifts, level) for game in games]
@@ -220,12 +226,22 @@ def zero_run(
     parameter, kept = found[best]
     fair = bool((chances == 0.5).all())
     uncorrected = correction == "none" and not fair
+    lumped = correction in ("conditional", "sharp") and not fair and _keyed.few(chances)
     return setting.bound(
         float(parameter[0]),
-        {**_counts(games, best), "kept": int(kept[0]), "largest_shift": float(shifts.max())},
-        claim="estimate" if uncorrected else "lower bound",
+        {
+            **_counts(games, best),
+            "kept": int(kept[0]),
+            "largest_shift": float(shifts.max()),
+            "key": key[:16],
+        },
+        claim="estimate" if uncorrected or lumped else "lower bound",
         method=f"zero run, {_named(correction)}",
-        assumptions=(*setting.assumptions(), UNCORRECTED if uncorrected else TRUE),
+        assumptions=(
+            *setting.assumptions(),
+            UNCORRECTED if uncorrected else TRUE,
+            *([FEW_VALUES] if lumped else []),
+        ),
     )
 
 
@@ -293,15 +309,14 @@ def zero_run_bootstrap(
     >>> propensities = expit(rng.normal(0, 0.1, (200, 1000)))
     >>> bound = zero_run_bootstrap(guesses, members, propensities, rng=1)
     >>> print(bound.claim, f"{bound.details['mu']:.3f}")
-    estimate 0.559
+    estimate 0.571
     """
     setting = _setting(correction, family, delta, confidence)
     share = _check.fraction("share", share)
-    games = games_of(guesses, members, rng)
     sets = _check.fractions("propensities", propensities, ndim=2)
     if len(sets) == 0:
         raise ValueError(f"propensities must hold at least one set, got shape {sets.shape}")
-    _check.same_length(members=games[0].members, propensities=sets[0])
+    games, key = games_of(guesses, members, sets, rng, "propensities")
     bootstraps = len(sets)
     if rebase is not None:
         whole = _check.fractions("rebase", rebase, ndim=1)
@@ -320,6 +335,7 @@ def zero_run_bootstrap(
             "largest_shift": float(shifts.max()),
             "bootstraps": bootstraps,
             "quantile": level * share,
+            "key": key[:16],
         },
         claim="estimate",
         method=f"zero run, {_named(correction)}, "
@@ -342,7 +358,10 @@ def _setting(correction: str, family: str, delta: float, confidence: float) -> _
             "for pure ε the conditional correction is the sharp one"
         )
     return _Setting(
-        correction, family, _check.delta("delta", delta), _check.fraction("confidence", confidence)
+        correction,
+        family,
+        _check.delta("delta", delta, gaussian=family == "gaussian"),
+        _check.fraction("confidence", confidence),
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from auditkit.cli import terminal
-from auditkit.cli.methods import METHODS
+from auditkit.cli.methods import FAMILIES, METHODS
 from auditkit.cli.score_files import ROLES
 from auditkit.thresholds import Bonferroni, Fixed, MultiSplit, Split, Sweep, Threshold
 
@@ -19,8 +19,9 @@ THRESHOLDS = (
 EPILOG = """\
 Columns are known by their names, in any case: score (higher means member), member (0/1, true/false,
 in/out, no/yes, test/train), and as they apply id, propensity, baseline_score, chosen (0 where the
-training label was shown), placebo, and features of the example in columns that begin with
-"feature". Other names: --column score=NAME, or score=-NAME for a loss; feature=NAME may repeat.
+true label was shown, the one before any label mechanism), placebo, and features of the example in
+columns that begin with "feature". Other names: --column score=NAME, or score=-NAME for a loss;
+feature=NAME may repeat.
 
 --method auto goes by the columns: observational-label where there is chosen, panoramia where there
 is baseline_score, zero-run where there is propensity, or features and --membership observed, and
@@ -45,14 +46,15 @@ def add_to(rooms: Any) -> None:
         "--threshold",
         type=threshold,
         metavar="RULE",
-        help=f"how guesses are chosen: {THRESHOLDS}; by default split:0.5, or "
+        help=f"how guesses are chosen: {THRESHOLDS}; by default bonferroni, or "
         "guesses:0.01 for observational-label",
     )
     command.add_argument("--seed", type=whole, default=0, help="of splits and thinning; 0")
     command.add_argument(
         "--membership",
-        choices=("randomised", "observed"),
-        help="whether a coin decided who was in; without an answer the result is an estimate",
+        choices=("randomised", "fixed-size", "observed"),
+        help="whether a coin of its own decided for each example, a draw of so many of them, or "
+        "nobody; only the first gives a bound in one run, and without an answer there is none",
     )
     command.add_argument(
         "--column",
@@ -74,11 +76,24 @@ def add_settings(command: argparse.ArgumentParser, *, methods: tuple[str, ...]) 
     """Add what the commands audit and plan have in common."""
     first = methods[0]
     command.add_argument("--method", choices=methods, default=first, help=f"the theorem; {first}")
+    command.add_argument(
+        "--family",
+        choices=FAMILIES,
+        help="two-worlds: approx, which assumes no more than (ε, δ), or gaussian, which shows more "
+        "if the trade-off curve is Gaussian; approx",
+    )
     command.add_argument("--delta", type=_delta, help="the δ of ε; 1e-5, and 0 for panoramia")
     command.add_argument("--confidence", type=fraction, default=0.95, help="of the bound; 0.95")
 
 
+def check_family(options: argparse.Namespace) -> None:
+    """Refuse a family where there is no choice of one."""
+    if options.family is not None and options.method != "two-worlds":
+        options.usage(f"--family is for --method two-worlds, got --method {options.method}")
+
+
 def _run(options: argparse.Namespace) -> int:
+    check_family(options)
     given = [options.noise_multiplier, options.sampling_rate, options.steps]
     if any(value is not None for value in given) and None in given:
         options.usage("--noise-multiplier, --sampling-rate and --steps go together")

@@ -4,13 +4,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfc
-from scipy.stats import rankdata
 
 from auditkit.bounds.propensity import PropensityTest, reject_propensity
 from auditkit.cli.score_files import Floats, listed
-from auditkit.cli.verdict import Question
+from auditkit.cli.verdict import Question, chance
+from auditkit.evidence import Scores
 
 MOST_FITTED = 50_000  # rows that the shift test looks at
 MOST_COMPARED = 200_000  # rows whose features are compared with one another
@@ -63,7 +62,7 @@ def shift_test(question: Question) -> PropensityTest | None:
         return None
     from auditkit.attacks.propensity import fit_propensity
 
-    rng = np.random.default_rng(question.request.seed)
+    rng = chance(question, "gate")
     order = rng.permutation(len(question.truth))[:MOST_FITTED]
     first, second = order[: order.size // 2], order[order.size // 2 :]
     if len(set(question.truth[first].tolist())) < 2:
@@ -82,19 +81,12 @@ def shift_test(question: Question) -> PropensityTest | None:
     )
 
 
-def area(scores: Floats, truth: NDArray[np.bool_]) -> float:
-    """Return the chance that a member's score is above a non-member's; ties count half."""
-    own, others = int(truth.sum()), int((~truth).sum())
-    ranks = rankdata(scores)[truth].sum()
-    return float((ranks - own * (own + 1) / 2.0) / (own * others))
-
-
 def _balance(question: Question) -> list[Finding]:
     rows, members = len(question.truth), int(question.truth.sum())
     far = abs(2 * members - rows) / np.sqrt(rows)
-    chance = float(erfc(far / np.sqrt(2.0)))
+    likely = float(erfc(far / np.sqrt(2.0)))
     coins = question.method in ("one-run", "one-run-fdp", "observational-label")
-    says = f"a fair coin is as uneven as this with probability {chance:.2g}"
+    says = f"a fair coin is as uneven as this with probability {likely:.2g}"
     names = ("members", "non-members")
     if question.method == "observational-label":
         names = ("training labels", "generated labels")
@@ -104,9 +96,9 @@ def _balance(question: Question) -> list[Finding]:
         Finding(
             "imbalance_p_value",
             "imbalance",
-            chance,
+            likely,
             says if coins else f"{says}; this method does not ask for one",
-            alarming=coins and chance < 1e-3,
+            alarming=coins and likely < 1e-3,
         ),
     ]
 
@@ -123,7 +115,8 @@ def _repeats(question: Question) -> list[Finding]:
             "tied scores",
             tied,
             f"{100.0 * tied / len(table):.1f}% of the rows share a score with another, "
-            f"{int(times.max())} the same one at most; ties are guessed in a shuffled order",
+            f"{int(times.max())} the same one at most; ties are guessed in an order "
+            "drawn from all scores together",
             alarming=tied > len(table) / 2,
         ),
     ]
@@ -147,7 +140,7 @@ def _repeats(question: Question) -> list[Finding]:
 
 
 def _order(question: Question) -> Finding:
-    value = area(question.table.score, question.truth)
+    value = Scores(question.table.score, question.truth).area()
     low, perfect = value < 0.45, value > 0.999
     says = "the chance that a member's score is above a non-member's; one half is no attack"
     if low:
@@ -157,7 +150,9 @@ def _order(question: Question) -> Finding:
             "; the score tells the two kinds apart almost without an error: make sure that it was "
             "not made from what it is to guess"
         )
-    return Finding("auc", "area under the ROC curve", value, says, alarming=low or perfect)
+    # where the bound itself takes notice of a score that is turned round, once is enough
+    alarming = perfect or (low and question.method in ("zero-run", "panoramia"))
+    return Finding("auc", "area under the ROC curve", value, says, alarming=alarming)
 
 
 def _shift(question: Question, test: PropensityTest | None) -> Finding:

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from auditkit.bounds.games import OneRunGame
 from auditkit.bounds.one_run import one_run, one_run_fdp
 from auditkit.bounds.result import rounded
+from auditkit.bounds.scores import limits_of
 from auditkit.bounds.tradeoff import ApproxDP, GaussianDP
 from auditkit.bounds.two_worlds import two_worlds
 from auditkit.cli.charts import Axis, Chart, Line
 from auditkit.cli.score_files import Floats
 from auditkit.cli.statement import Audit
-from auditkit.cli.verdict import SHARES, Question, guesses_on, shuffled
+from auditkit.cli.verdict import SHARES, Question, guesses_on, kept_at_most, shuffled
 from auditkit.evidence import ErrorCounts, Scores
 from auditkit.thresholds import Fixed
 
@@ -213,7 +214,8 @@ def _zero_run_curve(question: Question) -> tuple[Floats, Floats, Floats]:
     for guesses in guesses_on(scores, propensity, rules):
         alone = zero_run(guesses, members, propensity, rng=question.request.seed, **common)
         number = int(np.count_nonzero(guesses))
-        most = zero_run(guesses, guesses > 0, propensity, rng=question.request.seed, **common)
+        (kept,) = kept_at_most(guesses, members, propensity, question.request.seed)
+        most = one_run_fdp(kept, number, members.size, **common)
         rows.append((number, float(alone.epsilon), float(most.epsilon)))
     table = np.unique(np.array(rows, dtype=np.float64), axis=0)
     return table[:, 0], table[:, 1], table[:, 2]
@@ -224,15 +226,19 @@ def _two_worlds_curve(question: Question) -> tuple[Floats, Floats, Floats]:
     places = np.unique(np.geomspace(1, len(scores), 60).astype(np.int64))
     cuts = np.unique(np.sort(scores.values)[::-1][places - 1])
     counts = ErrorCounts.at(scores, cuts)
-    common = {"delta": question.delta, "confidence": question.request.confidence}
+    common: Any = {
+        "method": limits_of(question.request.family),
+        "delta": question.delta,
+        "confidence": question.request.confidence,
+    }
     bound = two_worlds(
         counts.false_positives,
         counts.negatives,
         counts.false_negatives,
         counts.positives,
-        **common,  # type: ignore[arg-type]
+        **common,
     )
-    most = two_worlds(0, counts.negatives, 0, counts.positives, **common)  # type: ignore[arg-type]
+    most = two_worlds(0, counts.negatives, 0, counts.positives, **common)
     taken = counts.false_positives + counts.positives - counts.false_negatives
     order = np.argsort(taken)
     shown = np.atleast_1d(bound.epsilon)[order]

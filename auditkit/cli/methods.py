@@ -10,7 +10,8 @@ METHODS = (
     "zero-run",
     "panoramia",
 )
-GAUSSIAN = ("one-run-fdp", "two-worlds", "observational-label", "zero-run")
+GAUSSIAN = ("one-run-fdp", "observational-label", "zero-run")  # two-worlds only on request
+FAMILIES = ("approx", "gaussian")
 NEEDS: Mapping[str, tuple[str, ...]] = {
     "one-run": ("member",),
     "one-run-fdp": ("member",),

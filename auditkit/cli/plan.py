@@ -5,7 +5,7 @@ from typing import Any
 
 from auditkit.cli import audit, terminal
 from auditkit.cli.methods import METHODS
-from auditkit.thresholds import Fixed, Split, Threshold
+from auditkit.thresholds import Bonferroni, Fixed, Threshold
 
 FINITE = 1e-5  # the δ of the true ε, where that of the bound is 0
 TIMES = (1.25, 1.5, 2.0, 4.0)  # true ε over the one to be shown
@@ -43,6 +43,7 @@ def add_to(rooms: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    audit.check_family(options)
     from auditkit.cli import power
     from auditkit.cli.verdict import counted, delta_of
 
@@ -56,15 +57,17 @@ def _run(options: argparse.Namespace) -> int:
     rule = options.threshold or _usual(options.method)
     whole = 1_000_000
     size, part = counted(rule, whole)
-    shares: tuple[float, ...] = power.SHARES
+    shares: tuple[float, ...] | None = None
     if isinstance(rule, Fixed):
         if isinstance(rule.guesses, int):
             options.usage("--threshold must guess on a share: how many examples is the question")
-        shares = (rule.guesses or 1.0,) if options.threshold else shares
-    delta = delta_of(options.method, options.delta)
+        if options.threshold and options.method != "two-worlds":
+            shares = (rule.guesses or 1.0,)
+    delta = delta_of(options.method, options.delta, options.family)
     setting = power.Setting(
         method=options.method,
         target=target,
+        family=options.family,
         delta=delta,
         confidence=1.0 - (1.0 - options.confidence) * part,
         shift=options.shift,
@@ -93,7 +96,8 @@ def _run(options: argparse.Namespace) -> int:
     terminal.say(
         f"The best attack on a Gaussian mechanism{known}, in {100 * options.power:g}% of audits:"
     )
-    rows = [("true ε", unit, "of them counted", "guesses on", "power")]
+    part_of = "above the cut" if unit == "runs" else "guesses on"
+    rows = [("true ε", unit, "of them counted", part_of, "power")]
     trues = [options.true_epsilon] if options.true_epsilon else [target * k for k in TIMES]
     progress = terminal.Progress()
     for true in trues:
@@ -123,6 +127,11 @@ def _run(options: argparse.Namespace) -> int:
             "reaches the target less often than the table says, with few examples much less often. "
             "Where the share, or for two worlds the cut, is fixed beforehand, no rest is needed."
         )
+    elif isinstance(rule, Bonferroni):
+        told.append(
+            f"{rule!r} shares the level among its rules: the table says how often the one that "
+            "guesses on this share reaches the target."
+        )
     elif options.method not in ("two-worlds", "panoramia"):
         told.append("The share of guesses has to be said beforehand: --threshold guesses:SHARE.")
     if options.method == "observational-label":
@@ -139,7 +148,9 @@ def _run(options: argparse.Namespace) -> int:
 
 def _usual(method: str) -> Threshold:
     """Return how guesses are chosen; these two methods choose nothing on a part of their own."""
-    return Fixed(guesses=1.0) if method in ("observational-label", "panoramia") else Split(0.5)
+    from auditkit.cli.verdict import usual
+
+    return Fixed(guesses=1.0) if method in ("observational-label", "panoramia") else usual(method)
 
 
 def _rounded(number: float) -> str:

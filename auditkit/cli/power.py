@@ -14,12 +14,14 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
 from auditkit.bounds.one_run import one_run, one_run_fdp
+from auditkit.bounds.scores import limits_of
 from auditkit.bounds.tradeoff import GaussianDP
 from auditkit.bounds.two_worlds import two_worlds
 from auditkit.cli.verdict import flawless
 from auditkit.evidence import GuessCounts
 
 SHARES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)  # of guesses, that a plan chooses from
+CUTS = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005)  # shares of runs above one
 MOST = 10_000_000  # examples; a plan that takes more is no plan
 
 
@@ -33,6 +35,8 @@ class Setting:
         One of `auditkit.cli.methods.METHODS`.
     target : float
         The ε that the bound shall reach.
+    family : str or None
+        Of two worlds, as in `audit_scores`.
     delta, confidence : float
         Of the bound.
     shift : float
@@ -41,6 +45,7 @@ class Setting:
 
     method: str
     target: float
+    family: str | None = None
     delta: float = 1e-5
     confidence: float = 0.95
     shift: float = 0.0
@@ -55,7 +60,8 @@ class Plan:
     examples : int
         To be counted on; what goes to choosing a threshold comes on top.
     share : float
-        Of them, the most extreme ones, that are guessed on.
+        Of them, the most extreme ones, that are guessed on; for two worlds, of runs with scores
+        above the cut.
     power : float
         The probability that the bound reaches the target.
     """
@@ -89,6 +95,7 @@ def least_without_error(setting: Setting) -> int | None:
         best = flawless(
             setting.method,
             examples,
+            family=setting.family,
             delta=setting.delta,
             confidence=setting.confidence,
             kept=kept_share(setting),
@@ -99,11 +106,11 @@ def least_without_error(setting: Setting) -> int | None:
 
 
 def plan(
-    setting: Setting, *, mu: float, power: float, shares: tuple[float, ...] = SHARES
+    setting: Setting, *, mu: float, power: float, shares: tuple[float, ...] | None = None
 ) -> Plan | None:
     """Return the cheapest plan by which the bound reaches the target with probability `power`."""
     plans = []
-    for share in (1.0,) if setting.method == "two-worlds" else shares:
+    for share in _usual_shares(setting) if shares is None else shares:
         if not _possible(setting, share, mu):
             continue
 
@@ -120,7 +127,7 @@ def plan(
 def power_of(setting: Setting, examples: int, *, share: float, mu: float) -> float:
     """Return the probability that the bound from so many examples reaches the target."""
     if setting.method == "two-worlds":
-        return _two_worlds_power(setting, examples // 2, mu)
+        return _two_worlds_power(setting, examples // 2, share, mu)
     guesses = max(1, round(share * examples))
     if setting.method == "panoramia":
         guesses = max(1, guesses // 2)  # it guesses members only
@@ -146,6 +153,19 @@ def accuracy(share: float, mu: float) -> float:
     return float(ndtr(mu / 2.0 - z)) / share
 
 
+def error_rates(share: float, mu: float) -> tuple[float, float]:
+    """Return both error rates of the cut that this share of all runs lies above.
+
+    The first is that of runs without the canary; 0.5 is the cut in the middle.
+    """
+
+    def excess(z: float) -> float:
+        return float(ndtr(-z) + ndtr(mu - z)) - 2.0 * share
+
+    z = mu / 2.0 if share == 0.5 else brentq(excess, mu / 2.0, mu + 1.0 - float(ndtri(share)))
+    return float(ndtr(-z)), float(ndtr(z - mu))
+
+
 def kept_share(setting: Setting) -> float:
     """Return the share of right guesses that the thinning of a zero run leaves."""
     return float(np.exp(-setting.shift)) if setting.method == "zero-run" else 1.0
@@ -167,8 +187,14 @@ def _possible(setting: Setting, share: float, mu: float) -> bool:
     """Say whether guesses of this accuracy could show the target with any number of examples.
 
     As examples grow, (ε, 0) in one run shows the log-odds of the accuracy, and nothing shows more
-    in one run under the Gaussian family than the accuracy of all guesses under the target.
+    in one run under the Gaussian family than the accuracy of all guesses under the target. Two
+    worlds show what their exact error rates do.
     """
+    if setting.method == "two-worlds":
+        if limits_of(setting.family) == "gaussian":
+            return mu > mu_of(setting.target, setting.delta)
+        fpr, fnr = error_rates(share, mu)
+        return float(np.log(max(1.0 - setting.delta - fnr, fpr) / fpr)) > setting.target
     chance = _right(setting, share, mu)
     if setting.method in ("one-run", "panoramia"):
         return float(np.log(chance) - np.log1p(-chance)) > setting.target
@@ -202,12 +228,19 @@ def _shown(setting: Setting, right: np.ndarray, guesses: int, examples: int) -> 
     return np.asarray(bound.epsilon)  # type: ignore[attr-defined]
 
 
-def _two_worlds_power(setting: Setting, runs: int, mu: float) -> float:
-    """Return the power of as many runs in either world, with the cut in the middle."""
+def _usual_shares(setting: Setting) -> tuple[float, ...]:
+    """Return the shares to choose from; under the Gaussian family the cut stays in the middle."""
+    if setting.method != "two-worlds":
+        return SHARES
+    return CUTS if limits_of(setting.family) == "clopper-pearson" else CUTS[:1]
+
+
+def _two_worlds_power(setting: Setting, runs: int, share: float, mu: float) -> float:
+    """Return the power of as many runs in either world, of which a share lies above the cut."""
     if runs < 1:
         return 0.0
-    error = float(ndtr(-mu / 2.0))
-    likely = np.arange(int(binom.ppf(1e-9, runs, error)), int(binom.isf(1e-9, runs, error)) + 1)
+    fpr, fnr = error_rates(share, mu)
+    likely = np.arange(int(binom.ppf(1e-9, runs, fpr)), int(binom.isf(1e-9, runs, fpr)) + 1)
     low, high = np.full(likely.size, -1), np.full(likely.size, runs)  # low is enough, high not
     while (high - low > 1).any():
         middle = (low + high) // 2
@@ -216,12 +249,13 @@ def _two_worlds_power(setting: Setting, runs: int, mu: float) -> float:
             runs,
             np.maximum(middle, 0),
             runs,
+            method=limits_of(setting.family),
             delta=setting.delta,
             confidence=setting.confidence,
         )
         enough = (np.asarray(bound.epsilon) >= setting.target) | (middle < 0)
         low, high = np.where(enough, middle, low), np.where(enough, high, middle)
-    return float((binom.pmf(likely, runs, error) * binom.cdf(low, runs, error)).sum())
+    return float((binom.pmf(likely, runs, fpr) * binom.cdf(low, runs, fnr)).sum())
 
 
 def _least(enough: Callable[[int], bool], precision: float) -> int | None:

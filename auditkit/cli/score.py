@@ -12,7 +12,12 @@ Score the examples of two datasets, one that the model was trained on and one th
 
 MODEL is module:factory, a function without arguments that returns a torch module or a fitted
 scikit-learn classifier; the module is looked for in the current folder too, and its code is run.
-A dataset is an NPZ file with the arrays features and labels.
+A dataset is an NPZ file with the arrays features and labels. For label-inference the labels are the
+true ones, before any label mechanism, and never those that it released.
+
+A torch module may return logits, or probabilities that sum to 1, of shape (examples, classes); or
+of label 1 alone, of shape (examples, 1) or (examples,), where all in [0, 1] are probabilities. In a
+dict or an object the logits are looked for, in a tuple or a list the first tensor is taken.
 """
 
 

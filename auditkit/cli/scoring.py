@@ -15,6 +15,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from auditkit.attacks.label_inference import label_game, label_scores
 from auditkit.attacks.membership import difficulty_calibration, rmia
@@ -22,7 +23,9 @@ from auditkit.cli.terminal import Progress, printable
 from auditkit.datasets.store import write_whole
 
 Columns = Mapping[str, NDArray[Any]]
+Model = Callable[..., list[NDArray[np.float64]]]  # from features of datasets to probabilities
 ROWS = 1024  # examples that a network sees at a time
+ROUNDING = 4e-3  # by which probabilities in half precision may miss a sum of 1
 LEAST = 1e-12  # what a probability of 0 counts as, where its logarithm is needed
 
 
@@ -85,26 +88,29 @@ def columns_of(options: argparse.Namespace, progress: Progress) -> tuple[Columns
         assert reference is not None
         game = _label_columns(target, reference, inside, outside, options.seed)
         return game | features, notes
-    pairs = [(data.own(target(data.features)), data) for data in (inside, outside)]
-    own = np.concatenate([chances for chances, _ in pairs])
+    parts = [inside, outside]
+    if options.attack == "rmia":
+        parts.append(Examples.read(options.population))
+    own, *population = _own(target, parts)
     if options.attack == "loss":
         score = -_losses(own, notes)
     else:
         assert reference is not None
-        other = np.concatenate([data.own(reference(data.features)) for data in (inside, outside)])
+        other, *general = _own(reference, parts)
         if options.attack == "calibrated":
             score = difficulty_calibration(_losses(own, notes), _losses(other, notes))
         else:
-            population = Examples.read(options.population)
-            score = rmia(
-                own,
-                other,
-                population.own(target(population.features)),
-                population.own(reference(population.features)),
-            )
+            score = rmia(own, other, *population, *general)
     _finite(score)
     member = np.arange(own.size) < inside.labels.size
     return {"score": score, "member": member.astype(np.int64)} | features, notes
+
+
+def _own(scores: Model, parts: list[Examples]) -> list[NDArray[np.float64]]:
+    """Return the probability of each example's own label, of the first two datasets together."""
+    told = scores(*(data.features for data in parts))
+    own = [data.own(chances) for data, chances in zip(parts, told, strict=True)]
+    return [np.concatenate(own[:2]), *own[2:]]
 
 
 def _feature_columns(inside: Examples, outside: Examples) -> dict[str, NDArray[Any]]:
@@ -120,20 +126,21 @@ def _feature_columns(inside: Examples, outside: Examples) -> dict[str, NDArray[A
 
 
 def _label_columns(
-    target: Callable[..., NDArray[np.float64]],
-    reference: Callable[..., NDArray[np.float64]],
+    target: Model,
+    reference: Model,
     inside: Examples,
     outside: Examples,
     seed: int,
 ) -> dict[str, NDArray[Any]]:
     """Play the label game on the members, and as a placebo on the others."""
-    rng = np.random.default_rng(seed)
     scores, chosen = [], []
-    for data in (inside, outside):
-        generating = reference(data.features)
+    both = (inside.features, outside.features)
+    for data, generating, audited in zip(
+        (inside, outside), reference(*both), target(*both), strict=True
+    ):
         data.own(generating)  # checks the labels
-        game = label_game(data.labels, generating, rng=rng)
-        every = label_scores(target(data.features), generating)
+        game = label_game(data.labels, generating, rng=seed)
+        every = label_scores(audited, generating)
         scores.append(every[np.arange(data.labels.size), game.shown])
         chosen.append(game.chosen)
     _finite(np.concatenate(scores))
@@ -202,15 +209,13 @@ def write(path: Path, columns: Columns) -> None:
     write_whole(path, text.getvalue().encode("utf-8"))
 
 
-def model(
-    factory: str, weights: Path | None, notes: list[str]
-) -> Callable[..., NDArray[np.float64]]:
-    """Return a function from features to the probabilities of all labels."""
+def model(factory: str, weights: Path | None, notes: list[str]) -> Model:
+    """Return a function from the features of datasets to the probabilities of all labels."""
     made = _made(factory)
     if hasattr(made, "predict_proba"):
         if weights is not None:
             raise ValueError(f"weights are for a torch module, and {factory} made a {_kind(made)}")
-        return lambda features: _by_label(_probabilities(made, features), made)
+        return lambda *parts: [_by_label(_probabilities(made, part), made) for part in parts]
     if not hasattr(made, "load_state_dict"):
         raise ValueError(
             f"{factory} must return a torch module or a classifier with predict_proba, got a "
@@ -220,7 +225,7 @@ def model(
         notes.append(f"no weights were named: the module is scored as {factory}() returned it")
     else:
         _load(made, weights)
-    return lambda features: _network(made, features)
+    return lambda *parts: _network(made, parts, factory, notes)
 
 
 def _made(factory: str) -> Any:
@@ -291,7 +296,43 @@ def _load(made: Any, weights: Path) -> None:
         ) from None
 
 
-def _network(made: Any, features: NDArray[Any]) -> NDArray[np.float64]:
+def _network(
+    made: Any, parts: tuple[NDArray[Any], ...], factory: str, notes: list[str]
+) -> list[NDArray[np.float64]]:
+    """Return the probabilities of all labels, whether the network returns them or their logits.
+
+    Which it returns is decided once, for all datasets together. Decided for each by itself, it
+    could make scores of members and of others that do not compare.
+    """
+    found = [_outputs(made, part, factory, notes) for part in parts]
+    if len({each.shape[1] for each in found}) > 1:
+        shapes = " and ".join(str(each.shape) for each in found)
+        raise ValueError(f"a model must return as many columns for each dataset, got {shapes}")
+    told = np.concatenate(found)
+    chances = bool(((told >= 0.0) & (told <= 1.0)).all())
+    if told.shape[1] == 1:
+        told = np.column_stack((1.0 - told if chances else np.zeros_like(told), told))
+        taken = "probability of label 1, since all lie in [0, 1]" if chances else "logit of label 1"
+        notes.append(f"the one output of {factory} was taken for the {taken}.")
+    elif chances and (np.abs(told.sum(axis=1) - 1.0) <= ROUNDING).all():
+        notes.append(
+            f"the outputs of {factory} were taken for probabilities and not for logits, since they "
+            "sum to 1 for each example."
+        )
+    elif chances:
+        notes.append(
+            f"the outputs of {factory} were taken for logits, though all lie in [0, 1], since they "
+            "do not sum to 1."
+        )
+        chances = False
+    told = told / told.sum(axis=1, keepdims=True) if chances else softmax(told, axis=1)
+    return np.split(told, np.cumsum([len(each) for each in found])[:-1])
+
+
+def _outputs(
+    made: Any, features: NDArray[Any], factory: str, notes: list[str]
+) -> NDArray[np.float64]:
+    """Return what a network says of examples, a row each."""
     import torch
 
     with _theirs(f"eval() of the {_kind(made)} failed"):
@@ -303,11 +344,42 @@ def _network(made: Any, features: NDArray[Any]) -> NDArray[np.float64]:
             if rows.dtype not in (torch.float32, torch.int64):  # whole numbers may be tokens
                 rows = rows.float()
             with _theirs(f"the {_kind(made)} failed on features of shape {tuple(rows.shape)}"):
-                logits = made(rows).double()
-            if logits.ndim != 2:
+                said = made(rows)
+            told, where = _taken(said)
+            note = f"{where} that {factory} returns was taken, and the rest left."
+            if where and note not in notes:
+                notes.append(note)
+            if not torch.is_tensor(told) or not told.is_floating_point():
                 raise ValueError(
-                    "a model must return logits of shape (examples, classes), got "
-                    f"{tuple(logits.shape)}"
+                    "a model must return a tensor of logits or probabilities, or a dict or an "
+                    "object with logits, or a tuple or a list that begins with them, got "
+                    f"{_described(said)}"
                 )
-            found.append(torch.softmax(logits, dim=1).numpy())
+            if len(told.shape) not in (1, 2) or len(told) != len(rows) or not told.numel():
+                raise ValueError(
+                    "a model must return logits or probabilities of shape (examples, classes), or "
+                    "of label 1 alone in shape (examples, 1) or (examples,), got "
+                    f"{tuple(told.shape)} for {len(rows)} examples"
+                )
+            found.append(told.double().reshape(len(rows), -1).numpy())
     return np.concatenate(found)
+
+
+def _taken(said: Any) -> tuple[Any, str]:
+    """Return the part of an output that holds the logits, and what to call it."""
+    import torch
+
+    if isinstance(said, Mapping):
+        return said.get("logits"), 'the entry "logits" of the dict'
+    if hasattr(said, "logits"):
+        return said.logits, "the attribute logits of the object"
+    if isinstance(said, tuple | list):
+        return next(filter(torch.is_tensor, said), None), f"the first tensor of the {_kind(said)}"
+    return said, ""
+
+
+def _described(said: Any) -> str:
+    if isinstance(said, Mapping):
+        return f"a {_kind(said)} of {', '.join(map(repr, said)) or 'nothing'}"
+    kind = getattr(said, "dtype", None)
+    return f"a {_kind(said)}" + (f" of {kind}" if kind else "")

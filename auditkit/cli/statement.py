@@ -67,7 +67,7 @@ class Audit:
     @property
     def sentence(self) -> str:
         """The bound in one line, its assumptions apart."""
-        return str(replace(self.bound, assumptions=())).replace("; assumes: )", ")")
+        return str(replace(self.bound, assumptions=(), notices=())).replace("; assumes: )", ")")
 
 
 def perform(options: argparse.Namespace, progress: terminal.Progress) -> Audit:
@@ -76,6 +76,7 @@ def perform(options: argparse.Namespace, progress: terminal.Progress) -> Audit:
     table = read_scores(options.file, options.column)
     request = Request(
         method=options.method,
+        family=options.family,
         delta=options.delta,
         confidence=options.confidence,
         threshold=options.threshold,
@@ -133,6 +134,7 @@ def as_json(audit: Audit) -> dict[str, Any]:
             "diagnostics": {finding.name: finding.value for finding in audit.findings},
             "asked": {
                 "method": request.method,
+                "family": request.family,
                 "threshold": audit.question.rule,
                 "membership": request.membership,
                 "seed": request.seed,
@@ -210,7 +212,7 @@ def _warnings(
     by_hand = question.threshold != usual(question.method)
     if by_hand and UNSEEN in bound.assumptions and bound.claim == "lower bound":
         told.append(FIXED)
-    told += [f"{item.what}: {item.says}." for item in findings if item.alarming]
+    told += [*bound.notices, *(f"{item.what}: {item.says}." for item in findings if item.alarming)]
     if 0.0 < 0.9 * most < epsilon:
         told.append(
             f"The number is near its ceiling of {most:.3g}, which these counts cannot pass: more "

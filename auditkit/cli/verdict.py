@@ -12,20 +12,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auditkit import _keyed
 from auditkit.bounds.observational import observational_label
 from auditkit.bounds.one_run import one_run, one_run_fdp
 from auditkit.bounds.panoramia import panoramia, panoramia_ceiling
 from auditkit.bounds.result import Bound, short_of
-from auditkit.bounds.scores import UNSEEN, audit_scores
+from auditkit.bounds.scores import FIXED_SIZE, TEN, UNSEEN, audit_scores, doubted, limits_of
+from auditkit.bounds.shift_corrections import games_of, shift_of
 from auditkit.bounds.two_worlds import two_worlds
 from auditkit.bounds.zero_run import ESTIMATED, zero_run
 from auditkit.cli.methods import GAUSSIAN, NEEDS
 from auditkit.cli.score_files import Bits, Floats, ScoreTable, listed
+from auditkit.evidence import Scores
 from auditkit.thresholds import Bonferroni, Fixed, MultiSplit, Split, Sweep, Threshold
 
 COINS = ("one-run", "one-run-fdp", "two-worlds")
 SHARES = np.geomspace(1.0, 0.01, 20)  # of guesses, that a zero-run audit chooses from
-SHUFFLE = 1  # seed of the order in which rows with the same score are guessed
 
 UNSAID = (
     "Nobody said how {} came about: --membership was not given. Had no coin decided it, the score "
@@ -50,19 +52,22 @@ class Request:
     ----------
     method : str
         One of `auditkit.cli.methods.METHODS`, or "auto".
+    family : str or None
+        As in `audit_scores`.
     delta : float or None
         As in `audit_scores`; None for what the package takes for the method.
     confidence : float
         As in `audit_scores`.
     threshold : Threshold or None
         How guesses are chosen; None for what suits the method.
-    membership : {"randomised", "observed"} or None
+    membership : {"randomised", "fixed-size", "observed"} or None
         How the bit that is guessed came about.
     seed : int
         Of splits and thinning.
     """
 
     method: str = "auto"
+    family: str | None = None
     delta: float | None = None
     confidence: float = 0.95
     threshold: Threshold | None = None
@@ -79,7 +84,7 @@ class Question:
     table : ScoreTable
         The rows that are audited; those of a placebo are apart.
     truth : array of bool
-        Membership, or where the label shown is the one trained with.
+        Membership, or where the label shown is the true one.
     request : Request
         With method and threshold settled.
     propensity : array or None
@@ -132,8 +137,9 @@ def pose(table: ScoreTable, request: Request) -> Question:
     asked = request.threshold or usual(method)
     if isinstance(asked, Split | MultiSplit):
         asked = replace(asked, seed=request.seed)
-    delta = delta_of(method, request.delta)
-    request = replace(request, method=method, threshold=asked, delta=delta)
+    delta = delta_of(method, request.delta, request.family)
+    family = request.family or ("approx" if method == "two-worlds" else None)
+    request = replace(request, method=method, family=family, threshold=asked, delta=delta)
     if method == "observational-label":
         question = _label_question(table, request)
     else:
@@ -150,6 +156,7 @@ def answer(question: Question) -> Bound:
     """Return the bound, as large a claim as the table and what was said about it allow."""
     table, request = question.table, question.request
     common: Any = {"delta": question.delta, "confidence": request.confidence}
+    fixed = request.membership == "fixed-size"
     bound: Bound
     if question.method == "observational-label":
         placebo = question.placebo
@@ -171,9 +178,13 @@ def answer(question: Question) -> Bound:
             table.score,
             question.truth,
             method=question.method,
+            family=request.family,
             threshold=question.threshold,
+            fixed_size=fixed,
             **common,
         )
+    if fixed and question.method in ("observational-label", "zero-run"):
+        bound = replace(bound, claim="estimate", assumptions=(*bound.assumptions, FIXED_SIZE))
     if request.membership is None and question.method != "panoramia":
         bit = (
             "the bit that is guessed"
@@ -206,7 +217,12 @@ def restated(
     each = 1.0 - (1.0 - confidence) * _part_of_level(question, bound)
     if question.method == "two-worlds":
         names = ("false_positives", "negatives", "false_negatives", "positives")
-        found = two_worlds(*(counts[name] for name in names), delta=delta, confidence=each)
+        found = two_worlds(
+            *(counts[name] for name in names),
+            method=limits_of(question.request.family),
+            delta=delta,
+            confidence=each,
+        )
     else:
         right = counts["kept"] if question.method == "zero-run" else counts["correct"]
         theorem = one_run if question.method == "one-run" else one_run_fdp
@@ -232,6 +248,7 @@ def flawless(
     method: str,
     examples: int,
     *,
+    family: str | None = None,
     delta: float,
     confidence: float,
     guesses: int | None = None,
@@ -247,7 +264,10 @@ def flawless(
         return panoramia_ceiling(examples, confidence)
     if method == "two-worlds":
         runs = examples // 2
-        return float(two_worlds(0, runs, 0, runs, delta=delta, confidence=confidence).epsilon)
+        clean = two_worlds(
+            0, runs, 0, runs, method=limits_of(family), delta=delta, confidence=confidence
+        )
+        return float(clean.epsilon)
     theorem = one_run if method == "one-run" else one_run_fdp
     number = examples if guesses is None else min(guesses, examples)
     right = int(kept * number)
@@ -289,12 +309,14 @@ def _method(table: ScoreTable, request: Request) -> str:
     return "one-run"
 
 
-def delta_of(method: str, asked: float | None) -> float:
+def delta_of(method: str, asked: float | None, family: str | None = None) -> float:
     """Return the δ asked for, or the one that the package takes for a method."""
-    if asked == 0.0 and method in GAUSSIAN:
+    if asked == 0.0 and (method in GAUSSIAN or family == "gaussian"):
+        said = f"--method {method}" + (f" --family {family}" if family else "")
+        other = "--family approx" if family else "one-run"
         raise ValueError(
-            f"--method {method} takes a δ above 0: a Gaussian mechanism that leaks at all has no "
-            "finite ε at δ = 0. Where δ has to be 0 and a coin decided, one-run answers"
+            f"{said} takes a δ above 0: a Gaussian mechanism that leaks at all has no finite ε at "
+            f"δ = 0. Where δ has to be 0 and a coin decided, {other} answers"
         )
     if asked is None:
         return 0.0 if method == "panoramia" else 1e-5
@@ -303,7 +325,7 @@ def delta_of(method: str, asked: float | None) -> float:
 
 def usual(method: str) -> Threshold:
     """Return how guesses are chosen where nobody says how."""
-    return Fixed(guesses=0.01) if method == "observational-label" else Split(0.5)
+    return Fixed(guesses=0.01) if method == "observational-label" else TEN
 
 
 def _refuse_observed(table: ScoreTable, request: Request, method: str) -> None:
@@ -359,7 +381,13 @@ def _refuse_too_few(question: Question) -> None:
     if isinstance(rule, Fixed) and rule.guesses is not None:
         number = rule.number(size)
     confidence = 1.0 - (1.0 - request.confidence) * part
-    best = partial(flawless, question.method, delta=question.delta, confidence=confidence)
+    best = partial(
+        flawless,
+        question.method,
+        family=request.family,
+        delta=question.delta,
+        confidence=confidence,
+    )
     if best(size, guesses=number) > 0.0:
         return
     least = _least(best, rule, 1.0)
@@ -375,6 +403,7 @@ def _refuse_too_few(question: Question) -> None:
         f"{size} are counted on, and not even an attack without an error would show ε above 0. "
         f"For ε = 1 without an error it takes {least} rows, for any real attack "
         f"more; see auditkit plan --target-epsilon 1 --method {question.method}"
+        + (f" --family {request.family}" if request.family else "")
     )
 
 
@@ -439,20 +468,20 @@ def _propensities(question: Question) -> Floats:
         raise ValueError(f"--method zero-run takes a column propensity. {OFFER}{hint}")
     from auditkit.attacks.propensity import cross_fit
 
-    return cross_fit(table.features, question.truth, rng=request.seed)
+    return cross_fit(table.features, question.truth, rng=chance(question, "halves"))
 
 
 def _zero_run(question: Question) -> Bound:
     """Guess where a correct guess is worth most, and correct for the propensities."""
     request, rule = question.request, question.threshold
     scores, members, propensity = shuffled(question)
+    evidence = Scores(evidence_of(scores, propensity), members)
     noted: dict[str, Any] = {"threshold": repr(rule)}
     if isinstance(rule, Split):
         if rule.rule != "best":
             raise ValueError(f"--threshold must choose the best share with zero-run, got {rule!r}")
         cut = round(rule.fraction * members.size)
-        mixed = np.random.default_rng(rule.seed).permutation(members.size)
-        first, second = mixed[:cut], mixed[cut:]
+        first, second = np.split(np.arange(members.size), [cut])  # the rows are shuffled
         shares = [Fixed(guesses=share) for share in SHARES.tolist()]
         tried = _bound_of(scores, members, propensity, first, shares, request)
         best = shares[tried.details["rule"]]
@@ -475,7 +504,7 @@ def _zero_run(question: Question) -> Bound:
     bound = replace(bound, assumptions=assumptions, details={**bound.details, **noted})
     if question.table.propensity is None:
         bound = replace(bound, claim="estimate", assumptions=(*assumptions, FITTED, ESTIMATED))
-    return bound
+    return doubted(bound, evidence)
 
 
 def _bound_of(
@@ -492,22 +521,32 @@ def _bound_of(
     guesses = guesses_on(scores[where], chances, rules)
     settings: Any = {"delta": request.delta, "confidence": request.confidence, "rng": request.seed}
     bound = zero_run(guesses, members[where], chances, **settings)
-    best = guesses[bound.details["rule"]]
-    # the same draws thin the same guesses, had all been right
-    most = zero_run(best, best > 0, chances, **settings).details["kept"]
+    most = kept_at_most(guesses, members[where], chances, request.seed)[bound.details["rule"]]
     return replace(bound, details={**bound.details, "kept_at_most": most})
 
 
+def kept_at_most(
+    guesses: NDArray[np.int64], members: Bits, propensity: Floats, seed: int
+) -> list[int]:
+    """Return how many of each row's guesses the thinning keeps, had every one been right."""
+    games, _ = games_of(guesses, members, propensity, seed)
+    keep = np.exp(-shift_of(propensity))
+    return [int((game.guessed & (game.draws < keep)).sum()) for game in games]
+
+
+def chance(question: Question, use: str) -> np.random.Generator:
+    """Return randomness for a use of the features, which no seed can make depend on membership."""
+    assert question.table.features is not None
+    data = (question.table.features, question.truth)
+    return _keyed.generator(_keyed.key_of(*data, rng=question.request.seed), use)
+
+
 def guesses_on(scores: Floats, propensity: Floats, rules: Sequence[Fixed]) -> NDArray[np.int64]:
-    """Guess where a correct guess, times the chance that it is kept, is worth most; a row a rule.
+    """Guess where a correct guess, times its chance to be kept, is worth most; a row a rule."""
+    from auditkit.attacks.membership import top_guesses
 
-    Ties are broken by the order of the examples, which therefore must not know of membership.
-    """
-    from auditkit.attacks.membership import posterior_log_odds, top_guesses
-
-    odds = np.log(propensity) - np.log1p(-propensity)
-    evidence = posterior_log_odds(scores, odds)
-    worth = np.abs(evidence) * np.exp(-np.abs(odds))
+    evidence = evidence_of(scores, propensity)
+    worth = np.abs(evidence) * np.exp(-shift_of(propensity))
     numbers = [1 if rule.threshold is not None else rule.number(scores.size) for rule in rules]
     guesses: NDArray[np.int64] = top_guesses(evidence, numbers, worth=worth)
     for row, rule in zip(guesses, rules, strict=True):
@@ -516,13 +555,24 @@ def guesses_on(scores: Floats, propensity: Floats, rules: Sequence[Fixed]) -> ND
     return guesses
 
 
+def evidence_of(scores: Floats, propensity: Floats) -> Floats:
+    """Return the log-odds of membership that score and propensity make together."""
+    from auditkit.attacks.membership import posterior_log_odds
+
+    return posterior_log_odds(scores, np.log(propensity) - np.log1p(-propensity))
+
+
 def shuffled(question: Question) -> tuple[Floats, Bits, Floats]:
     """Return scores, members and propensities in an order that knows of none of them.
 
-    A file may be sorted by membership, and ties must not be broken by that.
+    A file may be sorted by membership, and neither ties nor splits must go by that; a seed may be
+    the one that membership was drawn by. See `auditkit._keyed` for why this order is safe.
     """
     assert question.propensity is not None
-    order = np.random.default_rng(SHUFFLE).permutation(len(question.truth))
+    rows = (question.table.score, question.truth, question.propensity)
+    canonical = _keyed.canonical(*rows)
+    key = _keyed.key_of(*(column[canonical] for column in rows), rng=question.request.seed)
+    order = canonical[_keyed.generator(key, "rows").permutation(canonical.size)]
     return question.table.score[order], question.truth[order], question.propensity[order]
 
 
@@ -553,7 +603,7 @@ def _other_rules(question: Question) -> list[Threshold]:
     if question.method == "panoramia":
         return []
     seed = question.request.seed
-    rules: list[Threshold] = [Split(0.5, seed=seed + 1), Bonferroni(10)]
+    rules: list[Threshold] = [TEN, Split(0.5, seed=seed)]
     if question.method == "observational-label":
         rules += [Fixed(guesses=0.1)]
     if question.method != "zero-run" and len(question.truth) <= 200_000:

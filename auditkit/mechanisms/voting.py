@@ -111,21 +111,22 @@ def vote_probabilities(teachers: int, class_probabilities: ArrayLike, sigma: flo
         Number of teachers.
     class_probabilities : array
         Shape (classes,): all teachers share these probabilities and the histogram is multinomial
-        (PATE). Shape (..., teachers, classes): a row a teacher (CaPC). Shape (queries, classes):
-        one law a query, shared by its teachers; if there happen to be as many queries as teachers
-        the rows are taken for teachers, so use (queries, 1, classes), which always means queries.
+        (PATE). Shape (queries, 1, classes) or (queries, classes): one law a query, shared by its
+        teachers. Shape (queries, teachers, classes): a row a teacher (CaPC); a single query is
+        one of shape (1, teachers, classes), or ``rows[None]``.
     sigma : float
         Standard deviation of the Gaussian noise on each count.
 
     Returns
     -------
-    ndarray of shape (classes,), (queries, classes) or (..., classes)
+    ndarray of shape (classes,) or (queries, classes)
         Probability of each class.
 
     Raises
     ------
     ValueError
-        Among others, if the rows of teachers differ and allow more than five million histograms.
+        Among others, if two axes leave open what a row is, since there are as many rows as
+        teachers; and if the rows of teachers differ and allow more than five million histograms.
         `sampled_vote_table` takes such rows.
 
     See Also
@@ -141,8 +142,8 @@ def vote_probabilities(teachers: int, class_probabilities: ArrayLike, sigma: flo
     >>> print(vote_probabilities(250, [0.5, 0.4, 0.1], 40.0).round(4))
     [0.6562 0.3282 0.0156]
     >>> sure, torn = [1.0, 0.0], [0.5, 0.5]
-    >>> print(vote_probabilities(3, [sure, torn, torn], 1.0).round(4))
-    [0.6858 0.3142]
+    >>> print(vote_probabilities(3, [[sure, torn, torn]], 1.0).round(4))  # one query
+    [[0.6858 0.3142]]
     """
     teachers = _whole("teachers", teachers, 1)
     rows, lead = _rows(class_probabilities, teachers)
@@ -164,22 +165,23 @@ def vote_table(teachers: int, class_probabilities: ArrayLike, sigma: float) -> F
     teachers : int
         Number of teachers, among them the one whose vote is given.
     class_probabilities : array
-        How the other ``teachers - 1`` vote: shape (classes,) if they are alike,
-        (..., teachers - 1, classes) for a row each, (queries, classes) or (queries, 1, classes)
-        for several queries, as in `vote_probabilities`.
+        How the other ``teachers - 1`` vote: shape (classes,) if they are alike, (queries, 1,
+        classes) or (queries, classes) if they are alike in each query, and (queries, teachers - 1,
+        classes) for a row each, as in `vote_probabilities`.
     sigma : float
         Standard deviation of the Gaussian noise on each count.
 
     Returns
     -------
-    ndarray of shape (..., classes, classes)
+    ndarray of shape (classes, classes) or (queries, classes, classes)
         Entry [c, o] is the probability that o is released given one vote for c.
 
     Raises
     ------
     ValueError
-        Among others, if the rows of the others differ and allow more than five million histograms;
-        `sampled_vote_table` takes such rows. Also if an entry below 1e-11 would take too long.
+        Among others, if two axes leave open what a row is, since there are as many rows as other
+        teachers; if the rows of the others differ and allow more than five million histograms,
+        which `sampled_vote_table` takes; and if an entry below 1e-11 would take too long.
 
     Notes
     -----
@@ -258,7 +260,7 @@ def sampled_vote_table(
     --------
     >>> rows = np.random.default_rng(0).dirichlet([1.0, 1.0, 1.0], size=249)
     >>> sampled = sampled_vote_table(rows, 40.0, rng=0)
-    >>> exact = vote_table(250, rows, 40.0)
+    >>> exact = vote_table(250, rows[None], 40.0)[0]
     >>> bool((abs(sampled.probabilities - exact) < 5 * sampled.standard_error).all())
     True
     """
@@ -408,8 +410,18 @@ def _rows(class_probabilities: ArrayLike, voters: int) -> tuple[Floats, tuple[in
     given = _check.distributions("class_probabilities", class_probabilities)
     _at_least_two_classes("class_probabilities", given)
     classes = given.shape[-1]
-    row_a_voter = given.ndim > 1 and given.shape[-2] == voters
-    if row_a_voter or (given.ndim > 2 and given.shape[-2] == 1):
+    if given.ndim == 2 and len(given) == voters:
+        raise ValueError(
+            f"class_probabilities of shape {given.shape} may hold a row a query or a row for each "
+            f"of {voters} voters: make it (1, {voters}, {classes}) for one query with a row a "
+            f"voter, or ({voters}, 1, {classes}) for a row a query"
+        )
+    if given.ndim > 2 and given.shape[-2] not in (1, voters):
+        raise ValueError(
+            "class_probabilities must have shape (classes,), (queries, classes), (queries, 1, "
+            f"classes) or (queries, {voters}, classes) with a row a voter, got shape {given.shape}"
+        )
+    if given.ndim > 2:
         lead = given.shape[:-2]
         return given.reshape(math.prod(lead), given.shape[-2], classes), lead
     return given.reshape(math.prod(given.shape[:-1]), 1, classes), given.shape[:-1]

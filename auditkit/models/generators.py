@@ -2,6 +2,9 @@
 
 They make stand-ins for examples that a model has not seen. Their quality decides what an audit with
 generated examples can show, so that each comes with one dial that worsens it.
+
+What they make has the precision of the examples that they were fitted to. A price of 1.2 in single
+precision is another number than 1.2 in double, and a classifier would tell the two apart.
 """
 
 from dataclasses import dataclass
@@ -16,6 +19,7 @@ from auditkit import _check
 
 Floats = NDArray[np.float64]
 Randomness = np.random.Generator | int | None
+DOUBLE: np.dtype[Any] = np.dtype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,11 +82,14 @@ class GaussianMixtures:
         Their centres.
     factors : array of shape (classes, components, columns, columns)
         Lower triangles whose products with their own transposes are the covariances.
+    dtype : dtype
+        The precision of what is drawn; that of the examples that were fitted.
     """
 
     shares: Floats
     means: Floats
     factors: Floats
+    dtype: np.dtype[Any] = DOUBLE
 
     def sample(self, number: int, *, rng: Randomness) -> Examples:
         """Draw examples with the labels of the mixtures they come from."""
@@ -96,7 +103,7 @@ class GaussianMixtures:
             rows = chosen == which
             place = divmod(int(which), components)
             inputs[rows] = self.means[place] + noise[rows] @ self.factors[place].T
-        return Examples(inputs.astype(np.float32), chosen // components)
+        return Examples(inputs.astype(self.dtype), chosen // components)
 
 
 def fit_gaussian_mixtures(
@@ -107,7 +114,8 @@ def fit_gaussian_mixtures(
     Parameters
     ----------
     examples : Examples
-        With flat inputs and labels; each class has to have as many examples as components.
+        With flat inputs and labels; each class has to have as many examples as components. What is
+        drawn has the precision of the inputs; of whole numbers, double precision.
     rng : Generator, int or None
         Chooses the first centres.
     components : int
@@ -160,7 +168,7 @@ def fit_gaussian_mixtures(
         for place, spread in enumerate(fit.covariances_):
             whole = spread if kind == "full" else np.diag(spread)
             factors[label, place] = np.linalg.cholesky(whole)
-    return GaussianMixtures(shares / shares.sum(), means, factors)
+    return GaussianMixtures(shares / shares.sum(), means, factors, precision(examples.inputs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,12 +186,15 @@ class ChowLiuTree:
         parent, levels); one row for the root.
     values : tuple of tuple of array
         For each column and level the numbers that were seen there, from which one is drawn.
+    dtype : dtype
+        Of the rows that are drawn; that of the table that was fitted.
     """
 
     order: NDArray[np.int64]
     parents: NDArray[np.int64]
     laws: tuple[Floats, ...]
     values: tuple[tuple[Floats, ...], ...]
+    dtype: np.dtype[Any] = DOUBLE
 
     def sample(self, number: int, *, rng: Randomness) -> Examples:
         """Draw rows, column by column from the root."""
@@ -200,7 +211,7 @@ class ChowLiuTree:
             for level, seen in enumerate(self.values[column]):
                 rows = np.flatnonzero(levels[:, column] == level)
                 table[rows, column] = generator.choice(seen, len(rows))
-        return Examples(table[:, :-1].astype(np.float32), table[:, -1].astype(np.int64))
+        return Examples(table[:, :-1].astype(self.dtype), table[:, -1].astype(np.int64))
 
 
 def fit_chow_liu_tree(examples: Examples, *, bins: int = 32, smoothing: float = 1.0) -> ChowLiuTree:
@@ -212,7 +223,7 @@ def fit_chow_liu_tree(examples: Examples, *, bins: int = 32, smoothing: float = 
     Parameters
     ----------
     examples : Examples
-        A table of numbers, categories as codes, with labels.
+        A table of numbers, categories as codes, with labels. Rows that are drawn have its dtype.
     bins : int
         Levels of a column at most, other than categories.
     smoothing : float
@@ -270,7 +281,13 @@ def fit_chow_liu_tree(examples: Examples, *, bins: int = 32, smoothing: float = 
             continue
         joint = counts[starts[above] : starts[above + 1], own] + extra * alone
         laws.append(joint / joint.sum(axis=1, keepdims=True))
-    return ChowLiuTree(order.astype(np.int64), parents, tuple(laws), tuple(v for _, v in coded))
+    return ChowLiuTree(
+        order.astype(np.int64),
+        parents,
+        tuple(laws),
+        tuple(seen for _, seen in coded),
+        _own_dtype(examples.inputs),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,15 +300,18 @@ class Rounded:
         What is rounded.
     seen : tuple of array
         For each column the numbers that it may have, in increasing order.
+    dtype : dtype
+        Of what is made; that of the examples that it is to look like.
     """
 
     source: Generator
     seen: tuple[Floats, ...]
+    dtype: np.dtype[Any] = DOUBLE
 
     def sample(self, number: int, *, rng: np.random.Generator) -> Examples:
         """Draw examples, and round each number to the nearest that its column may have."""
         made = self.source.sample(number, rng=rng)
-        inputs = np.empty_like(made.inputs)
+        inputs = np.empty(made.inputs.shape, self.dtype)
         for column, values in enumerate(self.seen):
             middles = (values[1:] + values[:-1]) / 2.0
             inputs[:, column] = values[np.searchsorted(middles, made.inputs[:, column])]
@@ -309,7 +329,8 @@ def rounded_like(source: Generator, examples: Examples) -> Rounded:
     source : Generator
         Makes examples with flat inputs.
     examples : Examples
-        Real ones with as many columns, those that trained the generator.
+        Real ones with as many columns, those that trained the generator. What is made has the dtype
+        of their inputs, so that equal numbers are equal.
 
     Returns
     -------
@@ -325,10 +346,41 @@ def rounded_like(source: Generator, examples: Examples) -> Rounded:
     >>> ages = Examples(rng.integers(20, 60, size=(500, 1)), np.zeros(500, int))
     >>> made = rounded_like(fit_gaussian_mixtures(ages, rng, components=1), ages)
     >>> made.sample(4, rng=rng).inputs.ravel()
-    array([43., 40., 53., 30.], dtype=float32)
+    array([43, 40, 53, 30])
     """
     inputs = _check.numbers("examples.inputs", examples.inputs, ndim=2)
-    return Rounded(source, tuple(np.unique(column) for column in inputs.T))
+    seen = tuple(np.unique(column) for column in inputs.T)
+    return Rounded(source, seen, _own_dtype(examples.inputs))
+
+
+def precision(inputs: NDArray[Any]) -> np.dtype[Any]:
+    """Return the floating-point type of what imitates some inputs: their own, if they have one.
+
+    Parameters
+    ----------
+    inputs : ndarray
+        Numbers.
+
+    Returns
+    -------
+    dtype
+        That of `inputs`, or double precision where they are whole numbers.
+
+    References
+    ----------
+    Not in PANORAMIA, whose tables are of codes.
+
+    Examples
+    --------
+    >>> precision(np.zeros(3, np.float32)), precision(np.arange(3))
+    (dtype('float32'), dtype('float64'))
+    """
+    return inputs.dtype if inputs.dtype.kind == "f" else DOUBLE
+
+
+def _own_dtype(inputs: NDArray[Any]) -> np.dtype[Any]:
+    """Return the type of inputs, other than that of Python's own numbers."""
+    return inputs.dtype if inputs.dtype.kind in "biuf" else DOUBLE
 
 
 def _labelled(examples: Examples) -> tuple[Floats, NDArray[np.int64]]:

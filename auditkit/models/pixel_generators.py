@@ -4,6 +4,10 @@ A classifier of images sees through most generators, and an audit with them then
 What helps more than a better generator is a better question: an audited example may be an image
 after a stated preparation, if the audited model was trained on images prepared the same way. The
 parts to build such a preparation from are here too.
+
+All is computed in single precision. What a generator makes has the precision of the examples that
+it was fitted to, while `reduced` and `grey_levels` always return single precision: real and
+generated images should both go through them.
 """
 
 import itertools
@@ -17,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from auditkit import _check
-from auditkit.models.generators import Examples, Generator, Randomness
+from auditkit.models.generators import DOUBLE, Examples, Generator, Randomness, precision
 
 Singles = NDArray[np.float32]
 
@@ -104,10 +108,13 @@ class Directions:
         The mean image.
     basis : array of shape (number, side * side)
         Orthonormal directions, the one of largest spread first.
+    dtype : dtype
+        The precision of images that are made; that of those that the directions are of.
     """
 
     mean: Singles
     basis: Singles
+    dtype: np.dtype[Any] = DOUBLE
 
     def coordinates(self, images: ArrayLike) -> Singles:
         """Return where images lie along the directions, of shape (n, number)."""
@@ -115,12 +122,11 @@ class Directions:
         found = (pixels.reshape(len(pixels), -1) - self.mean) @ self.basis.T
         return found.astype(np.float32)
 
-    def images(self, coordinates: ArrayLike) -> Singles:
+    def images(self, coordinates: ArrayLike) -> NDArray[Any]:
         """Return the images that lie at coordinates, of shape (n, side, side)."""
         rows = _check.numbers("coordinates", coordinates, ndim=2).astype(np.float32)
         side = round(len(self.mean) ** 0.5)
-        made: Singles = (rows @ self.basis + self.mean).reshape(-1, side, side)
-        return made
+        return (rows @ self.basis + self.mean).reshape(-1, side, side).astype(self.dtype)
 
 
 def principal_directions(images: ArrayLike, number: int) -> Directions:
@@ -156,7 +162,9 @@ def principal_directions(images: ArrayLike, number: int) -> Directions:
     mean = rows.mean(axis=0, dtype=np.float64)
     spread = (rows - mean).T @ (rows - mean)
     basis = np.linalg.eigh(spread)[1][:, ::-1][:, :count].T
-    return Directions(mean.astype(np.float32), basis.astype(np.float32))
+    return Directions(
+        mean.astype(np.float32), basis.astype(np.float32), precision(np.asarray(images))
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,9 +228,8 @@ class Resampled:
         count = _check.whole("number", number, least=1)
         drawn = self.examples[generator.integers(len(self.examples), size=count)]
         spread = _check.scalar("noise", self.noise, least=0.0)
-        draws = generator.standard_normal(drawn.inputs.shape, np.float32)
-        inputs = drawn.inputs.astype(np.float32) + np.float32(spread) * draws
-        return Examples(inputs, drawn.labels)
+        draws = np.float32(spread) * generator.standard_normal(drawn.inputs.shape, np.float32)
+        return Examples(drawn.inputs.astype(precision(drawn.inputs)) + draws, drawn.labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,11 +344,14 @@ class Variational:
         How likely each class is.
     latent : int
         Latent numbers.
+    dtype : dtype
+        The precision of the images that are made; that of those that were fitted.
     """
 
     decoder: nn.Module
     shares: NDArray[np.float64]
     latent: int
+    dtype: np.dtype[Any] = DOUBLE
 
     def sample(self, number: int, *, rng: Randomness) -> Examples:
         """Draw latent numbers and classes, and decode them."""
@@ -352,7 +362,7 @@ class Variational:
             pixels = torch.cat((latent, _columns(labels, len(self.shares))), 1)
             made = torch.sigmoid(self.decoder(pixels)).numpy()
         side = round(made.shape[1] ** 0.5)
-        return Examples(made.reshape(-1, side, side), labels)
+        return Examples(made.reshape(-1, side, side).astype(self.dtype), labels)
 
 
 def fit_variational(
@@ -423,7 +433,7 @@ def fit_variational(
             optimiser.zero_grad()
             ((misfit + excess) / len(rows)).backward()
             optimiser.step()
-    return Variational(decoder.requires_grad_(False), shares, numbers)
+    return Variational(decoder.requires_grad_(False), shares, numbers, precision(examples.inputs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -440,6 +450,8 @@ class Diffusion:
         What rows were made less and divided by.
     steps : int
         From noise to a row.
+    dtype : dtype
+        The precision of the rows that are made; that of those that were fitted.
     """
 
     network: nn.Module
@@ -447,6 +459,7 @@ class Diffusion:
     mean: Singles
     scale: Singles
     steps: int
+    dtype: np.dtype[Any] = DOUBLE
 
     def sample(self, number: int, *, rng: Randomness) -> Examples:
         """Draw noise and classes, and take the noise away step by step."""
@@ -459,7 +472,7 @@ class Diffusion:
             strict=True,
         )
         rows = np.concatenate([self._denoised(x, y).numpy() for x, y in parts])
-        return Examples(rows * self.scale + self.mean, labels)
+        return Examples((rows * self.scale + self.mean).astype(self.dtype), labels)
 
     def _denoised(self, x: Tensor, y: Tensor) -> Tensor:
         """Follow the deterministic path of the velocities from time 1 to time 0."""
@@ -543,7 +556,9 @@ def fit_diffusion(
         optimiser.step()
         slower.step()
         late.update_parameters(network)
-    return Diffusion(late.module.requires_grad_(False), shares, mean, scale, path)
+    return Diffusion(
+        late.module.requires_grad_(False), shares, mean, scale, path, precision(examples.inputs)
+    )
 
 
 class _Velocity(nn.Module):

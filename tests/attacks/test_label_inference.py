@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, chisquare
 
-from auditkit import Fixed, observational_label
+from auditkit import Fixed, _keyed, observational_label
 from auditkit.attacks import label_inference
 from auditkit.attacks.label_inference import (
     label_game,
@@ -14,6 +14,7 @@ from auditkit.attacks.label_inference import (
     likelihood_ratio_scores,
     repeat_label_game,
 )
+from auditkit.mechanisms.label_dp import RandomizedResponse
 
 
 def setting(examples, classes, seed, *, coarse=False):
@@ -29,16 +30,25 @@ def setting(examples, classes, seed, *, coarse=False):
 
 
 def one_by_one(labels, reference, scores, guesses, repetitions, rng):
-    """Play each game with `label_game` and count it with `observational_label`."""
+    """Play each game with `label_game` and count the largest scores, tied ones in a fixed order.
+
+    Without ties the counts are those of `observational_label`.
+    """
     correct = []
+    order = _keyed.generator("", "label game").permutation(len(labels))
     for _ in range(repetitions):
         game = label_game(labels, reference, rng=rng)
         seen = scores[np.arange(len(labels)), game.shown]
-        bounds = [
-            observational_label(seen, game.chosen, threshold=Fixed(guesses=number))
-            for number in guesses
-        ]
-        correct.append([bound.details["correct"] for bound in bounds])
+        largest = order[np.argsort(-np.abs(seen[order]), kind="stable")]
+        right = np.sign(seen) == np.where(game.chosen == 0, 1, -1)
+        numbers = [Fixed(guesses=number).number(len(labels)) for number in guesses]
+        correct.append([right[largest[:number]].sum() for number in numbers])
+        if len(np.unique(np.abs(seen))) == len(seen):
+            bounds = [
+                observational_label(seen, game.chosen, threshold=Fixed(guesses=number))
+                for number in guesses
+            ]
+            assert correct[-1] == [bound.details["correct"] for bound in bounds]
     return np.array(correct)
 
 
@@ -68,7 +78,9 @@ def test_repeated_games_are_those_of_label_game_one_after_another(
 @pytest.mark.parametrize("classes", [2, 10])
 def test_examples_that_cannot_reach_the_top_change_nothing(classes, coarse):
     played = *setting(20_000, classes, 1, coarse=coarse), [7, 0.001, 0.02], 20
-    counts = repeat_label_game(*played[:3], guesses=played[3], repetitions=20, rng=5)
+    counts = repeat_label_game(
+        *played[:3], guesses=played[3], repetitions=20, rng=np.random.default_rng(5)
+    )
     np.testing.assert_array_equal(counts.correct, one_by_one(*played, np.random.default_rng(5)))
 
 
@@ -86,14 +98,18 @@ def test_a_game_that_falls_short_is_counted_again(monkeypatch):
     monkeypatch.setattr(
         label_inference, "_rank", lambda *given: ranked.append(given[-1]) or rank(*given)
     )
-    counts = repeat_label_game(*played[:3], guesses=played[3], repetitions=20, rng=5)
+    counts = repeat_label_game(
+        *played[:3], guesses=played[3], repetitions=20, rng=np.random.default_rng(5)
+    )
     assert len(ranked) > 1
     np.testing.assert_array_equal(counts.correct, one_by_one(*played, np.random.default_rng(5)))
 
 
 def test_everyone_guessed_on_needs_every_example():
     played = *setting(300, 3, 3), [1.0, 300], 10
-    counts = repeat_label_game(*played[:3], guesses=played[3], repetitions=10, rng=5)
+    counts = repeat_label_game(
+        *played[:3], guesses=played[3], repetitions=10, rng=np.random.default_rng(5)
+    )
     np.testing.assert_array_equal(counts.correct, one_by_one(*played, np.random.default_rng(5)))
 
 
@@ -176,6 +192,27 @@ def test_the_coin_is_fair_and_generated_labels_follow_the_reference():
     assert generated[[1, 4]].tolist() == [0, 0]
     expected = generated.sum() * np.array([0.2, 0.5, 0.3])
     assert chisquare(generated[[0, 2, 3]], expected).pvalue > 1e-4
+
+
+def test_labels_before_the_mechanism_keep_its_promise_and_released_ones_seem_to_break_it():
+    for call in (label_game, repeat_label_game):
+        assert "before the label mechanism; never those it released" in call.__doc__
+    half, mechanism = np.full((20_000, 2), 0.5), RandomizedResponse(epsilon=0.5, classes=2)
+    found = {"true": [], "released": []}
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        true = rng.integers(2, size=20_000)
+        released = mechanism.privatize(true, rng=rng)
+        scores = label_scores(np.eye(2)[released], half)
+        for name, labels in (("true", true), ("released", released)):
+            game = label_game(labels, half, rng=rng)
+            shown = scores[np.arange(20_000), game.shown]
+            bound = observational_label(shown, game.chosen, family="pure", delta=0.0)
+            found[name].append(bound.epsilon)
+    simulated = np.log((1 + np.exp(0.5)) / 2)  # the ε of a label that is dropped, and drawn anew
+    assert np.mean(np.array(found["true"]) > simulated) <= 0.15  # at 95%, of 40: chance below 0.4%
+    assert np.mean(np.array(found["true"]) > 0.5) <= 0.05
+    assert np.mean(np.array(found["released"]) > 0.5) > 0.8
 
 
 def test_rounding_generates_no_label_without_probability():
@@ -298,3 +335,15 @@ def test_a_logarithm_of_nothing_is_refused():
         likelihood_ratio_scores([[1.0, 0.0]], [[0.5, 0.5]])
     with pytest.raises(ValueError, match="reference must be above 0"):
         likelihood_ratio_scores([[0.5, 0.5]], [[1.0, 0.0]])
+
+
+def test_a_seed_that_the_mechanism_had_too_does_not_give_its_answers_away():
+    """Randomised response and the game both draw one number an example, from the same seed."""
+    for seed in range(5):
+        labels = np.random.default_rng(99).integers(2, size=5000)
+        released = RandomizedResponse(epsilon=0.5, classes=2).privatize(labels, rng=seed)
+        game = label_game(labels, np.full((5000, 2), 0.5), rng=seed)
+        scores = np.where(game.shown == released, 1.0, -1.0)
+        rule = Fixed(guesses=1.0)
+        bound = observational_label(scores, game.chosen, family="pure", delta=0, threshold=rule)
+        assert bound.epsilon < 0.5  # 1.0 where the coins were the mechanism's own draws

@@ -245,3 +245,12 @@ def test_resamples_are_drawn_by_a_name_of_the_room():
     from auditkit import attacks
 
     assert attacks.propensity_bootstrap is propensity_bootstrap
+
+
+def test_a_seed_that_drew_the_members_does_not_deal_the_halves():
+    rng = np.random.default_rng(1)
+    features = rng.normal(size=(400, 2))
+    members = np.random.default_rng(0).permutation(400) < 200
+    report = diagnose_propensity(features, members, np.full(400, 0.5), rng=0)
+    assert not report.test.rejected
+    assert cross_fit(features, members, rng=0).std() > 0.0  # a half of one kind cannot be fitted

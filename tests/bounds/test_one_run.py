@@ -232,7 +232,7 @@ def test_a_short_step_along_the_gaussian_curve_is_as_good_as_a_fresh_start(power
 # properties and limits
 
 BOUNDS = {
-    "one_run": one_run,
+    "one_run": lambda *n, **k: one_run(*n, **{"delta": 0.0} | k),
     "one_run, δ": lambda *n, **k: one_run(*n, **{"delta": 1e-3} | k),
     "gaussian": one_run_fdp,
     "pure": lambda *n, **k: one_run_fdp(*n, family="pure", **k),
@@ -317,11 +317,12 @@ def test_all_correct_has_a_closed_form_without_delta():
     for r in (5, 100, 10**6):
         p = 0.05 ** (1 / r)
         wrong = -math.expm1(math.log(0.05) / r)
-        assert one_run(r, r, 10**6).epsilon == pytest.approx(math.log(p / wrong), rel=1e-9)
+        found = one_run(r, r, 10**6, delta=0.0).epsilon
+        assert found == pytest.approx(math.log(p / wrong), rel=1e-9)
 
 
 def test_a_delta_that_tends_to_0_changes_nothing():
-    exact = one_run(800, 1_000, 10_000).epsilon
+    exact = one_run(800, 1_000, 10_000, delta=0.0).epsilon
     assert one_run(800, 1_000, 10_000, delta=1e-14).epsilon == pytest.approx(exact, abs=1e-6)
 
 
@@ -329,12 +330,14 @@ def test_many_examples_leave_little_slack():
     # randomised response at ε = 1, counted at its mean
     for m, slack in ((10**4, 0.05), (10**6, 0.005)):
         c = round(m * expit(1.0))
-        assert 1.0 - slack < one_run(c, m, m).epsilon < 1.0
+        assert 1.0 - slack < one_run(c, m, m, delta=0.0).epsilon < 1.0
 
 
-def test_a_gaussian_curve_without_delta_allows_no_finite_epsilon():
-    assert one_run_fdp(800, 1_000, 10_000, delta=0.0).epsilon == math.inf
-    assert one_run_fdp(500, 1_000, 10_000, delta=0.0).epsilon == 0.0
+@pytest.mark.parametrize("family", ["gaussian", GaussianDP])
+@pytest.mark.parametrize("correct", [500, 800])
+def test_a_gaussian_curve_without_delta_is_refused_as_it_has_no_finite_epsilon(family, correct):
+    with pytest.raises(ValueError, match=r"delta must be above 0 .*Gaussian.* got 0\.0: .* δ = 0"):
+        one_run_fdp(correct, 1_000, 10_000, family=family, delta=0.0)
 
 
 # coverage
@@ -347,7 +350,7 @@ def test_randomised_response_is_not_overstated(true, confidence):
         c = np.arange(r + 1)
         mass = stats.binom.pmf(c, r, expit(true))
         for bound in (
-            one_run(c, r, r, confidence=confidence),
+            one_run(c, r, r, delta=0.0, confidence=confidence),
             one_run(c, r, 4 * r, delta=1e-3, confidence=confidence),
             one_run_fdp(c, r, r, family="pure", delta=0.0, confidence=confidence),
         ):
@@ -364,7 +367,7 @@ def test_a_mechanism_that_fails_with_delta_is_not_overstated(true):
     assert (epsilon[c] > true).mean() <= highest_share(0.1, runs)
     if true == 0.0:
         # without the δ term the same counts prove what is false
-        assert (one_run(c, r, m, confidence=0.9).epsilon > 0.0).mean() > 0.5
+        assert (one_run(c, r, m, delta=0.0, confidence=0.9).epsilon > 0.0).mean() > 0.5
 
 
 @pytest.mark.parametrize("mu", [0.0, 0.3, 1.0, 3.0])
@@ -482,7 +485,8 @@ def test_no_threshold_proves_nothing_on_a_null_count():
 def test_a_result_says_what_it_rests_on():
     plain = one_run(80, 100, 300)
     assert (plain.claim, plain.adjacency) == ("lower bound", "add/remove")
-    assert plain.assumptions == (module.COINS,)
+    assert plain.assumptions == (module.COINS, module.FIXED_NUMBER)
+    assert one_run(5, 10, 20, delta=0.0).assumptions == (module.COINS,)
     assert plain.details == {
         "examples": 300,
         "guesses": 100,

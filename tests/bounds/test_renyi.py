@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from auditkit import Bound
 from auditkit.bounds import renyi
 from auditkit.bounds.renyi import (
     METHODS,
@@ -212,6 +213,30 @@ def test_the_bootstrap_is_an_estimate_and_says_when_it_fails(worlds):
         assert bound.delta == 0.0
         assert (bound.details["orders"] == ORDERS).all()
         assert bound.epsilon.shape == ORDERS.shape
+
+
+def test_what_is_printed_is_a_divergence_and_no_epsilon(worlds):
+    counts = (1_000_000 * worlds).astype(int)
+    audited = renyi_audit(*counts, [2, 8], cut={0})
+    printed = appendix_b_bound(*counts, [2, 8], cut={0})
+    guess = renyi_audit(*counts, [0.5], method="2-cut bootstrap", cut={0})
+    many = renyi_audit(*counts, np.arange(2, 50), cut={0})
+    for bound, shown, orders, how in (
+        (audited, "≥ [", "[2, 8] with 95%", "2-cut; assumes"),
+        (printed, "≥ [", "[2, 8] with 95%", "2-cut, terms; assumes"),
+        (guess, "≈ [", "[0.5] at a nominal 95%", "2-cut bootstrap; assumes"),
+        (many, "≥ 48 values from ", "2 to 49 with 95%", "2-cut; assumes"),
+    ):
+        text, table = str(bound), bound._repr_html_()
+        assert isinstance(bound, Bound)
+        assert text.startswith(f"Rényi divergence {shown}")
+        assert f" at orders {orders} confidence ({bound.claim}" in text
+        assert f"the two worlds' adjacency; {how}" in text
+        assert '<th scope="row">Rényi divergence</th>' in table
+        assert '<th scope="row">orders</th>' in table
+        for said in (text, table):
+            assert not set(said) & set("εδ")
+        assert bound.delta == 0.0
 
 
 def test_the_best_cut_is_found_and_the_bound_comes_near_it(worlds):

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import ndtri
+from scipy.stats import binom
 
 from auditkit.bounds.games import OneRunGame, TwoWorldsGame
 from auditkit.bounds.one_run import COINS, one_run, one_run_fdp
@@ -67,7 +68,7 @@ def test_guesses_go_half_to_the_highest_and_half_to_the_lowest_scores(seed, exam
     correct = obvious_extremes(scores.values.tolist(), scores.members.tolist(), number)
     assert bound.details["correct"] == correct
     assert bound.details["guesses"] == number
-    assert bound.epsilon == one_run(correct, number, examples).epsilon
+    assert bound.epsilon == one_run(correct, number, examples, delta=0.0).epsilon
 
 
 def test_a_cut_is_at_or_above_and_guesses_on_everybody():
@@ -93,9 +94,25 @@ def test_the_realised_cut_of_a_number_of_guesses_is_the_last_score_at_either_end
 @pytest.mark.parametrize("guesses", [0.1, 0.5, 1.0])
 def test_ties_know_nothing_of_membership_even_where_members_come_first(method, guesses):
     members = np.arange(2000) < 1000
-    bound = audit_scores(np.ones(2000), members, method=method, threshold=Fixed(guesses=guesses))
+    scores = np.random.default_rng(0).random(2000) < 0.9
+    bound = audit_scores(scores, members, method=method, threshold=Fixed(guesses=guesses))
     assert abs(bound.details["correct"] - bound.details["guesses"] / 2) < 2.5 * np.sqrt(2000) / 2
     assert bound.epsilon < 0.2
+
+
+@pytest.mark.parametrize("method", ONE_RUN)
+@pytest.mark.parametrize("odd", [0, 1, 5])
+def test_a_score_that_is_the_same_in_all_rows_but_a_few_makes_an_estimate(method, odd):
+    """Where few tables are possible, what is drawn from the data decides for a whole setting."""
+    members = np.random.default_rng(0).random(200) < 0.5
+    scores = np.arange(200) < odd
+    for rule in (Fixed(guesses=0.5), Bonferroni(), Split()):
+        bound = audit_scores(scores, members, method=method, threshold=rule)
+        assert bound.claim == "estimate"
+        assert any("so few values" in sentence for sentence in bound.assumptions)
+    assert audit_scores(scores, members, method=method, threshold=Fixed(0.5)).claim != "estimate"
+    halves = np.arange(200) % 2
+    assert audit_scores(halves, members, method=method).claim == "lower bound"
 
 
 @pytest.mark.parametrize("strategy", [Split(), Bonferroni(), MultiSplit(3), Sweep()])
@@ -180,20 +197,100 @@ def test_more_confidence_never_proves_more_with_a_rule_that_stays(method, strate
         assert values[1] <= values[0]
 
 
-def test_the_default_is_a_split_in_half():
+@pytest.mark.parametrize("method", METHODS)
+def test_the_default_is_the_best_of_ten_rules_and_no_draw(method):
     scores = gaussian(np.random.default_rng(3), 2.0, 400)
-    bound = audit_scores(scores.values, scores.members, method="one-run")
-    assert bound.details["threshold"] == repr(Split(0.5, seed=0))
-    assert bound.details["examples"] == bound.details["chosen_on"] == 200
+    bound = audit_scores(scores.values, scores.members, method=method)
+    assert bound.details["threshold"] == repr(Bonferroni(10))
+    assert bound.details["candidates"] == 10
+    assert "chosen_on" not in bound.details
     assert bound.delta == 1e-5
 
 
-def test_a_split_of_one_run_does_not_look_at_membership():
-    scores = gaussian(np.random.default_rng(3), 2.0, 400)
-    turned = Scores(scores.values, ~scores.members)
-    game = OneRunGame(one_run)
-    for part, other in zip(game.divide(scores, Split()), game.divide(turned, Split()), strict=True):
-        assert (part.values == other.values).all()
+def test_a_split_is_no_permutation_that_a_seed_could_repeat():
+    """Members drawn by the split's own seed fall into both parts, half and half."""
+    members = np.isin(np.arange(400), np.random.default_rng(0).permutation(400)[:200])
+    scores = Scores(np.random.default_rng(3).normal(size=400), members)
+    first, second = OneRunGame(one_run).divide(scores, Split(0.5, seed=0))
+    assert 70 < first.members.sum() < 130
+    assert first.members.sum() + second.members.sum() == 200
+
+
+# orders, ties, seeds
+
+
+def shuffled_audits(values, members, **options):
+    """Audit the same rows in four orders."""
+    rng = np.random.default_rng(5)
+    orders = [np.arange(len(values)), np.argsort(members), np.argsort(-values)]
+    for order in [*orders, rng.permutation(len(values))]:
+        yield audit_scores(values[order], members[order], **options)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=repr)
+@pytest.mark.parametrize("method", ["one-run", "one-run-fdp", "two-worlds"])
+def test_the_order_of_the_rows_does_not_matter(method, strategy):
+    if method == "two-worlds" and isinstance(strategy, Fixed):
+        strategy = Fixed(1.0)
+    rng = np.random.default_rng(4)
+    members = rng.random(600) < 0.5
+    values = rng.integers(0, 3, 600) + 1.0 * members
+    found = list(shuffled_audits(values, members, method=method, threshold=strategy))
+    assert len({bound.epsilon for bound in found}) == 1
+    assert len({bound.details["key"] for bound in found}) == 1
+    again = audit_scores(values, members, method=method, threshold=strategy)
+    assert str(again) == str(found[0])
+
+
+def test_who_lists_the_members_first_gains_nothing_from_ties():
+    """Where nine in ten score 1, a shuffle fixed beforehand exceeds 0 in a third of runs."""
+    rng = np.random.default_rng(0)
+    exceeding = 0
+    for _ in range(400):
+        members = np.sort(rng.random(200) < 0.5)[::-1]
+        values, rule = rng.random(200) < 0.9, Fixed(guesses=1.0)
+        bound = audit_scores(values, members, method="one-run", delta=0.0, threshold=rule)
+        exceeding += bound.epsilon > 0.0
+    assert exceeding <= binom.isf(1e-4, 400, 0.05)
+
+
+def test_rows_that_are_repeated_make_an_estimate():
+    rng = np.random.default_rng(0)
+    values, members = rng.normal(size=400), rng.random(400) < 0.5
+    once = audit_scores(values, members, method="one-run")
+    assert once.claim == "lower bound"
+    for times in (2, 5, 20):
+        copies = np.repeat(values, times), np.repeat(members, times)
+        bound = audit_scores(*copies, method="one-run", threshold=Fixed(guesses=1.0))
+        assert bound.claim == "estimate"
+        assert "repeated" in str(bound)
+
+
+def test_exactly_half_is_noticed_and_a_draw_of_fixed_size_is_an_estimate():
+    members = np.arange(1000) % 2 == 0
+    values = np.random.default_rng(0).normal(3.0 * members)
+    bound = audit_scores(values, members, method="one-run")
+    assert bound.claim == "lower bound"
+    assert "Exactly half of members are 1. Fair coins land there with chance 0.025" in str(bound)
+    assert "notice" in bound._repr_html_()
+    declared = audit_scores(values, members, method="one-run", fixed_size=True)
+    assert (declared.claim, declared.epsilon) == ("estimate", bound.epsilon)
+    assert "was fixed in advance" in str(declared)
+    uneven = audit_scores(values[1:], members[1:], method="one-run")
+    assert not uneven.notices
+    worlds = audit_scores(values, members, method="two-worlds", fixed_size=True)
+    assert worlds.claim == "lower bound"
+    assert not worlds.notices
+
+
+def test_a_score_that_is_turned_round_is_noticed():
+    rng = np.random.default_rng(0)
+    members = rng.random(501) < 0.5
+    losses = rng.normal(-2.0 * members)
+    bound = audit_scores(losses, members, method="one-run")
+    assert bound.epsilon == 0.0
+    assert any("needs its sign turned" in notice for notice in bound.notices)
+    assert not audit_scores(-losses, members, method="one-run").notices
 
 
 def test_a_split_of_two_worlds_leaves_both_in_both_parts():
@@ -260,7 +357,7 @@ def test_families_reach_the_theorem():
 
     limits, gauss = epsilon("two-worlds", "approx"), epsilon("two-worlds", "gaussian")
     assert "clopper-pearson" in limits.method
-    assert gauss.epsilon == epsilon("two-worlds", None).epsilon > limits.epsilon
+    assert gauss.epsilon > limits.epsilon == epsilon("two-worlds", None).epsilon
     pure = epsilon("one-run-fdp", PureDP)
     assert pure.epsilon == epsilon("one-run-fdp", "pure").epsilon
     assert epsilon("one-run-fdp", None).details["mu"] > 0.0
@@ -482,6 +579,12 @@ GOOD = {"scores": np.arange(20.0), "members": np.arange(20) % 2, "method": "one-
         ({"family": "pure", "method": "two-worlds"}, ValueError, "family must be one of .*'pure'"),
         ({"delta": 1.0}, ValueError, r"delta must lie in \[0, 1\), got 1.0"),
         ({"delta": -1, "method": "two-worlds"}, ValueError, r"delta must lie in \[0, 1\), got -1"),
+        (
+            {"delta": 0, "method": "two-worlds", "family": "gaussian"},
+            ValueError,
+            "delta must be above 0 under the Gaussian assumption, got 0",
+        ),
+        ({"delta": 0.0, "method": "one-run-fdp"}, ValueError, "delta must be above 0 under the G"),
         ({"confidence": 0.0}, ValueError, "confidence must lie strictly between 0 and 1, got 0.0"),
         ({"confidence": 2, "threshold": Sweep()}, ValueError, "confidence must lie .* got 2"),
         ({"ids": np.arange(20)}, ValueError, "ids and member_ids must be given together"),

@@ -10,7 +10,8 @@ from scipy.optimize import brentq
 from auditkit.bounds.tradeoff import GaussianDP
 from auditkit.bounds.two_worlds import two_worlds
 
-METHODS = ("gaussian", "clopper-pearson")
+METHODS = ("clopper-pearson", "gaussian")
+LIMITS, GAUSSIAN = ({"method": method} for method in METHODS)
 counts = st.integers(0, 60)
 
 
@@ -97,9 +98,26 @@ def test_no_errors_give_the_ceiling_in_closed_form(confidence):
     assert bound.details["fpr"] == bound.details["fnr"] == 0.0
 
 
-def test_the_gaussian_method_at_delta_zero_has_no_finite_epsilon():
-    assert two_worlds(1, 1000, 1, 1000, delta=0.0).epsilon == np.inf
-    assert two_worlds(500, 1000, 500, 1000, delta=0.0).epsilon == 0.0
+def test_without_a_method_nothing_is_assumed():
+    plain, asked = (two_worlds(10, 1000, 20, 1000, **how) for how in ({}, LIMITS))
+    assert plain.epsilon == asked.epsilon == pytest.approx(3.9689, abs=1e-4)
+    assert plain.method == asked.method
+    assert plain.delta == 1e-5
+
+
+@pytest.mark.parametrize("errors", [1, 500])
+def test_the_gaussian_method_at_delta_zero_is_refused_as_it_has_no_finite_epsilon(errors):
+    with pytest.raises(ValueError, match=r"delta must be above 0 .*Gaussian.* got 0\.0: .* δ = 0"):
+        two_worlds(errors, 1000, errors, 1000, method="gaussian", delta=0.0)
+    assert two_worlds(errors, 1000, errors, 1000, method="gaussian", delta=5e-324).epsilon < 800.0
+
+
+@pytest.mark.parametrize("confidence", [1e-300, 0.95, 1 - 1e-16])
+def test_without_the_gaussian_step_every_count_has_a_finite_epsilon_at_delta_zero(confidence):
+    runs = np.array([1, 2, 1000, 2**53 - 1])
+    for errors in (0, 1, runs // 2, runs):
+        bound = two_worlds(errors, runs, 0, runs, delta=0.0, confidence=confidence)
+        assert np.isfinite(bound.epsilon).all()
 
 
 def test_huge_counts_and_tiny_levels_stay_finite():
@@ -107,7 +125,7 @@ def test_huge_counts_and_tiny_levels_stay_finite():
         bound = two_worlds([0, 10, 10**9], 10**15, 0, 10**15, method=method, confidence=1 - 1e-12)
         assert np.isfinite(bound.epsilon).all()
         assert (np.diff(bound.epsilon) < 0).all()
-    assert two_worlds(0, 10**15, 0, 10**15, confidence=1 - 1e-12).details["mu"] > 14.0
+    assert bound.details["mu"][0] > 14.0
 
 
 def test_the_level_is_split_over_both_limits_unless_the_paper_is_followed():
@@ -123,8 +141,8 @@ def test_the_level_is_split_over_both_limits_unless_the_paper_is_followed():
 
 
 def test_the_result_says_what_it_rests_on():
-    gaussian = two_worlds(10, 1000, 20, 1000)
-    limits = two_worlds(10, 1000, 20, 1000, method="clopper-pearson")
+    gaussian = two_worlds(10, 1000, 20, 1000, **GAUSSIAN)
+    limits = two_worlds(10, 1000, 20, 1000, **LIMITS)
     assert gaussian.claim == limits.claim == "lower bound"
     assert any("Gaussian" in sentence for sentence in gaussian.assumptions)
     assert not any("Gaussian" in sentence for sentence in limits.assumptions)
@@ -157,14 +175,14 @@ def test_the_gaussian_method_exceeds_the_truth_for_one_step_of_subsampled_noise(
     population = np.rint(fpr * runs), runs, np.rint(fnr * runs), runs
     truth = subsampled_truth()
     assert truth == pytest.approx(12.15, abs=0.01)
-    assert two_worlds(*population).epsilon.max() == pytest.approx(16.28, abs=0.01)
-    assert two_worlds(*population, method="clopper-pearson").epsilon.max() <= truth
+    assert two_worlds(*population, **GAUSSIAN).epsilon.max() == pytest.approx(16.28, abs=0.01)
+    assert two_worlds(*population, **LIMITS).epsilon.max() <= truth
 
 
 def test_the_gaussian_method_is_tight_on_a_gaussian():
     for mu in (0.5, 2.0, 6.0):
         rate = np.rint(stats.norm.sf(mu / 2) * 10**12)
-        bound = two_worlds(rate, 10**12, rate, 10**12)
+        bound = two_worlds(rate, 10**12, rate, 10**12, **GAUSSIAN)
         assert bound.details["mu"] == pytest.approx(mu, abs=1e-3)
         assert bound.epsilon == pytest.approx(GaussianDP(mu).epsilon(1e-5), rel=1e-3)
 
@@ -197,7 +215,7 @@ def test_randomised_response_is_covered_without_the_gaussian_step():
 def test_randomised_response_is_not_covered_with_it():
     rng = np.random.default_rng(0)
     fp, fn = rng.binomial(200, 1 / (1 + np.e), (2, 5000))
-    assert (two_worlds(fp, 200, fn, 200).epsilon > 1.0).mean() == 1.0
+    assert (two_worlds(fp, 200, fn, 200, **GAUSSIAN).epsilon > 1.0).mean() == 1.0
 
 
 @pytest.mark.parametrize(
@@ -208,7 +226,7 @@ def test_randomised_response_is_not_covered_with_it():
         ({"false_negatives": -1}, ValueError, "false_negatives must hold whole numbers"),
         ({"positives": 100.5}, ValueError, "positives must hold whole numbers"),
         ({"positives": "many"}, TypeError, "positives must be an array of numbers"),
-        ({"method": "normal"}, ValueError, "method must be one of 'gaussian', 'clopper-pearson'"),
+        ({"method": "normal"}, ValueError, "method must be one of 'clopper-pearson', 'gaussian'"),
         ({"delta": 1.0}, ValueError, r"delta must lie in \[0, 1\), got 1.0"),
         ({"delta": -0.1}, ValueError, r"delta must lie in \[0, 1\)"),
         ({"confidence": 1.0}, ValueError, "confidence must lie strictly between 0 and 1, got 1.0"),

@@ -15,7 +15,7 @@ from scipy.stats import binom
 from auditkit.bounds.one_run import one_run, one_run_fdp
 from auditkit.bounds.poisson_binomial import largest_epsilon, misses, poisson_binomial_tail
 from auditkit.bounds.propensity import reject_propensity
-from auditkit.bounds.shift_corrections import mean_peak
+from auditkit.bounds.shift_corrections import games_of, mean_peak
 from auditkit.bounds.tradeoff import GaussianDP
 from auditkit.bounds.zero_run import zero_run, zero_run_bootstrap
 
@@ -215,7 +215,8 @@ def test_without_shift_every_correction_is_one_run(correct):
         assert bound.claim == "lower bound"
     for correction in CORRECTIONS:
         bound = zero_run(guesses, members, half, correction=correction, family="approx", delta=0.0)
-        assert bound.epsilon == pytest.approx(one_run(correct, 1000, 4000).epsilon, abs=1e-9)
+        pure = one_run(correct, 1000, 4000, delta=0.0)
+        assert bound.epsilon == pytest.approx(pure.epsilon, abs=1e-9)
 
 
 def test_the_term_for_delta_costs_little_against_that_of_one_run():
@@ -266,7 +267,8 @@ def test_the_first_epsilon_that_is_not_rejected_is_reported():
         guesses = confident(posterior, prior, 150)
         seed = int(rng.integers(1 << 30))
         bound = zero_run(guesses, members, expit(prior), family="approx", delta=0.0, rng=seed)
-        draws = np.random.default_rng(seed).random(400)
+        (played,), _ = games_of(guesses, members, expit(prior), seed)
+        draws = played.draws
         right = guesses == np.where(members, 1, -1)
         keep = (1 + np.exp(-grid[:, None] - np.abs(prior))) / (1 + np.exp(-grid[:, None]))
         kept = (right & (draws < keep)).sum(axis=1)
@@ -280,8 +282,9 @@ def test_a_thinned_count_is_what_the_draws_leave():
     guesses = np.where(posterior > 0, 1, -1)
     bound = zero_run(guesses, members, expit(prior), rng=3)
     right = guesses == np.where(members, 1, -1)
-    draws = np.random.default_rng(3).random(500)
-    assert bound.details["kept"] == (right & (draws < np.exp(-1.0))).sum()
+    (played,), key = games_of(guesses, members, expit(prior), 3)
+    assert bound.details["kept"] == (right & (played.draws < np.exp(-1.0))).sum()
+    assert bound.details["key"] == key[:16]
     assert bound.details["correct"] == right.sum()
     assert bound.details["guesses"] == bound.details["examples"] == 500
 
@@ -553,7 +556,8 @@ def test_the_lower_quantile_and_the_re_based_one_are_those_of_the_single_audits(
     rng = np.random.default_rng(19)
     members, prior, posterior = game(rng, 2000, 0.3, epsilon=4.0)
     guesses = confident(posterior, prior, 500)
-    sets = expit(prior + rng.normal(0, 0.3, (100, 2000)))
+    # stretched, so that their order is the same and so are the draws
+    sets = expit(prior * rng.uniform(0.7, 1.3, (100, 1)))
     audit = partial(zero_run, guesses, members, confidence=0.96, rng=2)
     single = np.sort([audit(row).details["mu"] for row in sets])
     run = partial(zero_run_bootstrap, guesses, members, sets, confidence=0.9, share=0.6, rng=2)
@@ -648,6 +652,7 @@ OF_AUDITS = [
     ("family", "pure", "family must be one of 'gaussian', 'approx', got 'pure'"),
     ("correction", "untampered", "family must be 'approx' with correction='untampered'"),
     ("delta", -1e-5, "delta must lie in"),
+    ("delta", 0.0, "delta must be above 0 under the Gaussian assumption, got 0.0"),
 ]
 OF_ONE_SET = [
     ("propensity", [0.5, 0.4, 1.0, 0.5], "propensity must lie strictly between 0 and 1, got 1.0"),
@@ -707,3 +712,23 @@ def test_a_bad_source_of_randomness_is_refused(value):
 def test_the_logit_of_a_propensity_is_its_shift():
     bound = zero_run(**{**GOOD, "propensity": [0.5, 0.4, 0.9, 0.2]})
     assert bound.details["largest_shift"] == pytest.approx(logit(0.9))
+
+
+def test_thinning_does_not_depend_on_the_order_of_rows_nor_coincide_with_a_seed():
+    rng = np.random.default_rng(0)
+    propensity = expit(rng.normal(size=2000))
+    members = np.random.default_rng(7).random(2000) < propensity
+    guesses = np.where(propensity > 0.5, 1, -1)
+    order = np.argsort(members)
+    here = zero_run(guesses, members, propensity, family="approx", delta=0.0, rng=7)
+    there = zero_run(
+        guesses[order], members[order], propensity[order], family="approx", delta=0.0, rng=7
+    )
+    assert here.details == there.details
+    assert here.epsilon == there.epsilon == 0.0  # 2.5 where the thinning knew the members
+    other = zero_run(guesses, members, propensity, family="approx", delta=0.0, rng=8)
+    assert other.details["kept"] != here.details["kept"]
+    fresh = zero_run(guesses, members, propensity, family="approx", delta=0.0)
+    assert (
+        zero_run(guesses, members, propensity, family="approx", delta=0.0).details == fresh.details
+    )

@@ -81,34 +81,6 @@ def test_a_curve_counts_the_best_guesses():
     assert max(row["lower"] for row in audits.curve(scores, coins)) <= whole + 1e-9
 
 
-def test_a_bound_without_the_union_is_the_largest_over_recalls_up_to_a_half():
-    rng = np.random.default_rng(0)
-    real = rng.random(200) < 0.5
-    scores = real + rng.normal(size=200)
-    order = np.argsort(-scores)
-    best = 0.0
-    for number in range(1, 200):
-        right = real[order[:number]].sum()
-        if not 0 < right <= real.sum() // 2:
-            continue
-        odds = np.linspace(0, 6, 6001)
-        fits = binom.sf(right - 1, number, 1 / (1 + np.exp(-odds))) <= 0.025
-        best = max(best, odds[fits].max(initial=0.0))
-    assert comparison.without_union(scores, real, 0.0) == pytest.approx(best, abs=2e-3)
-    found = [comparison.without_union(scores, real, slack) for slack in (0.0, 1e-5, 1e-3, 1e-1)]
-    assert found == sorted(found, reverse=True)
-    assert found[1] > found[-1]
-
-
-def test_slack_with_one_threshold_agrees_with_the_package():
-    # two scores only: the first one is the one threshold with a recall below one half
-    real = np.repeat((True, False, True, False), (60, 5, 70, 65))
-    scores = np.repeat((1.0, 0.0), (65, 135))
-    alone = comparison.without_union(scores + 1e-9 * np.arange(200, 0, -1), real, 1e-4)
-    whole = panoramia(scores, scores, real, closeness_slack=1e-4, confidence=0.9).c_lower
-    assert alone >= whole > 0.0  # the package spends .05 on two thresholds, .025 each
-
-
 def test_the_simulation_knows_its_truth():
     rows = simulation.cell(2.0, 0.0, 0.0, 4000, 20, np.random.default_rng(0))
     for row in rows:

@@ -12,7 +12,9 @@ from auditkit.mechanisms.worst_case import FinalSum
 def test_the_best_of_all_cuts_is_above_the_sweep_that_shares_its_level():
     bits = np.arange(400) % 2
     scores = FinalSum(2.0, 1.0, 4).draw(1 - bits, rng=0)
-    swept = audit_scores(scores, bits, method="two-worlds", threshold=Sweep()).epsilon
+    swept = audit_scores(
+        scores, bits, method="two-worlds", family="gaussian", threshold=Sweep()
+    ).epsilon
     found = experiment.best_of_all(scores, bits, "gaussian")
     by_hand = [
         two_worlds(
@@ -20,6 +22,7 @@ def test_the_best_of_all_cuts_is_above_the_sweep_that_shares_its_level():
             200,
             (scores[bits == 1] < cut).sum(),
             200,
+            method="gaussian",
             paper_convention=True,
         ).epsilon
         for cut in scores

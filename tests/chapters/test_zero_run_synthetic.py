@@ -15,6 +15,7 @@ from experiments.zero_run.audits import (
 from scipy.special import expit
 
 from auditkit import zero_run
+from auditkit.bounds.shift_corrections import games_of
 from auditkit.mechanisms.noisy_sum import PulledSphere
 
 
@@ -86,8 +87,9 @@ def test_the_study_calls_false_what_the_package_bounds_above_0(correction):
         rng = np.random.default_rng(seed)
         true = rng.normal(size=EXAMPLES)
         members, odds = rng.random(EXAMPLES) < expit(true), scale * true
-        draws = np.random.default_rng(seed).random(EXAMPLES)  # those of the package
-        game = validity.Game(members, true, true + rng.normal(size=EXAMPLES), draws)
+        anything = np.ones(EXAMPLES, int)
+        (played,), _ = games_of(anything, members, expit(odds), seed)  # the package's draws
+        game = validity.Game(members, true, true + rng.normal(size=EXAMPLES), played.draws)
         order, right = validity.ranked(game, odds, correction, ranking)
         guesses = np.zeros(EXAMPLES, int)
         guesses[order] = np.where(right == members, 1, -1)[order]

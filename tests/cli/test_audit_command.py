@@ -46,7 +46,7 @@ def shifted(rows=2000, seed=0):
     return {"score": score, "member": members.astype(int), "propensity": propensity}, feature
 
 
-def labels(rows=1000, leak=1.0, placebo=True):
+def labels(rows=4000, leak=1.0, placebo=True):
     rng = np.random.default_rng(0)
     chosen = rng.integers(2, size=rows * (1 + placebo))
     on_placebo = np.arange(chosen.size) >= rows
@@ -76,10 +76,9 @@ def test_json_holds_the_bound_at_the_top_level_and_nothing_else(capsys, write):
     )
     assert code == 0
     assert set(bound) >= FIELDS | {"details"}
-    expected = audit_scores(
-        columns["score"], columns["member"], method="one-run", threshold=Split(0.5, seed=0)
-    )
+    expected = audit_scores(columns["score"], columns["member"], method="one-run")
     assert bound["epsilon"] == expected.epsilon
+    assert bound["details"]["key"] == expected.details["key"]
     assert bound["claim"] == "lower bound"
     assert bound["confidence"] == 0.95
     assert bound["delta"] == 1e-5
@@ -104,6 +103,35 @@ def test_the_settings_reach_the_bound(capsys, write, method):
     )
     assert bound["epsilon"] == expected.epsilon
     assert bound["asked"]["seed"] == 7
+
+
+def test_two_worlds_assume_a_gaussian_curve_on_request_only(capsys, write):
+    columns = leaking()
+    path = write(**columns)
+    common = ["--method", "two-worlds", "--membership", "randomised"]
+    _, plain, _ = played(capsys, path, *common)
+    _, same, _ = played(capsys, path, *common, "--family", "approx")
+    _, gaussian, _ = played(capsys, path, *common, "--family", "gaussian")
+    assert plain["epsilon"] == same["epsilon"] < gaussian["epsilon"]
+    assert (plain["asked"]["family"], gaussian["asked"]["family"]) == ("approx", "gaussian")
+    assert not any("Gaussian" in text for text in plain["assumptions"])
+    assert any("Gaussian" in text for text in gaussian["assumptions"])
+    for found, family in ((plain, "approx"), (gaussian, "gaussian")):
+        expected = audit_scores(
+            columns["score"], columns["member"], method="two-worlds", family=family
+        )
+        assert found["epsilon"] == expected.epsilon
+        assert found["ceiling"] >= found["epsilon"]
+    _, exact, _ = played(capsys, path, *common, "--delta", "0")
+    assert plain["epsilon"] <= exact["epsilon"] < 2.0 * plain["epsilon"]
+
+
+@pytest.mark.parametrize("method", ["auto", "one-run", "one-run-fdp", "zero-run"])
+def test_a_family_is_for_two_worlds(capsys, write, method):
+    with pytest.raises(SystemExit) as caught:
+        main(["audit", write(**leaking()), "--method", method, "--family", "gaussian"])
+    assert caught.value.code == 2
+    assert "--family is for --method two-worlds" in capsys.readouterr().err
 
 
 def test_nothing_is_proved_where_nobody_said_how_membership_came_about(capsys, write):
@@ -229,17 +257,26 @@ def test_what_proves_nothing_is_refused_in_a_sentence(capsys, write, columns, to
     assert told in refused(capsys, write(**columns))
 
 
-@pytest.mark.parametrize("method", ["one-run", "one-run-fdp", "two-worlds", "panoramia"])
+@pytest.mark.parametrize(
+    "method",
+    ["one-run", "one-run-fdp", "two-worlds", "two-worlds --family gaussian", "panoramia"],
+)
 def test_too_few_rows_are_told_how_many_it_takes(capsys, write, method):
     columns = {"score": [1, 2, 3, 4], "member": [0, 0, 1, 1], "baseline": [1, 2, 3, 4]}
-    told = refused(capsys, write(**columns), "--method", method)
+    told = refused(capsys, write(**columns), "--method", *method.split())
     assert f"auditkit plan --target-epsilon 1 --method {method}" in told
     needed = int(told.split("it takes ")[1].split()[0])
     assert 8 <= needed <= 200
 
 
 def test_the_number_of_rows_it_takes_is_the_least_one(capsys, write):
-    told = refused(capsys, write(score=[1, 2], member=[0, 1]), "--method", "one-run")
+    path = write(score=[1, 2], member=[0, 1])
+    told = refused(capsys, path, "--method", "one-run")
+    rows = int(told.split("it takes ")[1].split()[0])
+    for number, enough in ((rows, True), (rows - 1, False)):
+        best = one_run(number, number, number, delta=1e-5, confidence=0.995)  # a tenth of the level
+        assert (best.epsilon >= 1.0) == enough
+    told = refused(capsys, path, "--method", "one-run", "--threshold", "split")
     rows = int(told.split("it takes ")[1].split()[0])
     counted = rows - round(rows / 2)
     assert one_run(counted, counted, counted, delta=1e-5).epsilon >= 1.0
@@ -373,8 +410,8 @@ def test_ties_everywhere_and_a_score_turned_round_are_told(capsys, write):
     assert bound["diagnostics"]["tied_scores"] == 1000
     assert bound["diagnostics"]["auc"] < 0.45
     assert bound["epsilon"] == 0.0
-    assert "shuffled order" in err
-    assert "score=-NAME" in err
+    assert "an order drawn from all scores together" in err
+    assert "needs its sign turned" in err
     _, turned, _ = played(
         capsys, write(**columns), "--membership", "randomised", "--column", "score=-score"
     )
@@ -418,6 +455,7 @@ def test_what_would_have_been_stated_is_there(capsys, write):
         ("one-run", "0.5"),
         ("one-run", "sweep"),
         ("two-worlds", "1.0"),
+        ("two-worlds --family gaussian", "1.0"),
         ("zero-run", "bonferroni:3"),
         ("zero-run", "guesses:0.1"),
         ("zero-run", "split"),
@@ -426,7 +464,7 @@ def test_what_would_have_been_stated_is_there(capsys, write):
 def test_a_bound_restated_as_it_is_stays_what_it_is(capsys, write, method, rule):
     """The table of settings, where nothing was changed, shows the bound itself."""
     columns = leaking() | {"propensity": np.full(1000, 0.4)}
-    arguments = [write(**columns), "--method", method, "--threshold", rule]
+    arguments = [write(**columns), "--method", *method.split(), "--threshold", rule]
     _, bound, _ = played(capsys, *arguments, "--membership", "randomised")
     same = [row["epsilon"] for row in bound["sensitivity"] if row["to"] in ("0.95", "1e-05")]
     assert same == pytest.approx([bound["epsilon"]] * 2, rel=1e-6)
@@ -512,16 +550,19 @@ def test_confidence_holds_at_the_null(capsys, write):
     assert above <= 8  # more with probability 0.003 at a rate of 5%
 
 
-@pytest.mark.parametrize("method", ["one-run-fdp", "two-worlds", "zero-run", "observational-label"])
+@pytest.mark.parametrize(
+    "method", ["one-run-fdp", "two-worlds --family gaussian", "zero-run", "observational-label"]
+)
 def test_a_gaussian_method_without_delta_is_refused_and_says_nothing_infinite(
     capsys, write, method
 ):
     columns = shifted()[0] | {"member": leaking(2000)["member"]}
     columns |= {"chosen": 1 - columns["member"]}
-    asked = ["--method", method, "--membership", "randomised", "--delta", "0"]
-    assert "takes a δ above 0" in refused(capsys, write(**columns), *asked)
-    assert main(["plan", "--target-epsilon", "1", "--method", method, "--delta", "0"]) == 1
-    assert "takes a δ above 0" in capsys.readouterr().err
+    asked = ["--method", *method.split(), "--delta", "0"]
+    told = refused(capsys, write(**columns), *asked, "--membership", "randomised")
+    assert f"--method {method} takes a δ above 0" in told
+    assert main(["plan", "--target-epsilon", "1", *asked]) == 1
+    assert f"--method {method} takes a δ above 0" in capsys.readouterr().err
 
 
 def test_what_no_number_of_rows_would_show_does_not_blame_the_guesses_alone(capsys, write):

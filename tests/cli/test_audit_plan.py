@@ -6,6 +6,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 from auditkit import (
     Fixed,
@@ -22,6 +23,7 @@ from auditkit.cli.explain import explain
 from auditkit.cli.power import (
     Setting,
     accuracy,
+    error_rates,
     least_without_error,
     mu_of,
     plan,
@@ -59,9 +61,14 @@ def simulated(setting, examples, share, mu):
         if setting.method == "two-worlds":
             members = np.arange(examples) < examples // 2
         scores = rng.normal(mu * members)
-        rule = Fixed(mu / 2.0) if setting.method == "two-worlds" else Fixed(guesses=share)
+        cut = -ndtri(error_rates(share, mu)[0]) if setting.method == "two-worlds" else None
         bound = audit_scores(
-            scores, members, method=setting.method, threshold=rule, delta=setting.delta
+            scores,
+            members,
+            method=setting.method,
+            family=setting.family,
+            threshold=Fixed(guesses=share) if cut is None else Fixed(cut),
+            delta=setting.delta,
         )
         reached += bound.epsilon >= setting.target
     return reached / AUDITS
@@ -74,12 +81,16 @@ def simulated(setting, examples, share, mu):
         ("one-run", 0.5, 3.0, 300, 1.0),
         ("one-run-fdp", 1.0, 2.5, 500, 0.2),
         ("one-run-fdp", 2.0, 4.0, 900, 0.2),
-        ("two-worlds", 2.0, 4.0, 400, 1.0),
-        ("two-worlds", 1.0, 2.0, 1000, 1.0),
+        ("two-worlds, gaussian", 2.0, 4.0, 400, 0.5),
+        ("two-worlds, gaussian", 1.0, 2.0, 1000, 0.5),
+        ("two-worlds", 1.0, 4.0, 900, 0.1),
+        ("two-worlds", 1.0, 6.0, 300, 0.2),
+        ("two-worlds", 1.0, 12.0, 60, 0.5),
     ],
 )
 def test_the_power_agrees_with_simulation_within_its_error(method, target, true, examples, share):
-    setting = Setting(method, target)
+    method, _, family = method.partition(", ")
+    setting = Setting(method, target, family or None)
     mu = mu_of(true, setting.delta)
     planned = power_of(setting, examples, share=share, mu=mu)
     played = simulated(setting, examples, share, mu)
@@ -114,10 +125,37 @@ def test_the_power_of_panoramia_is_not_above_that_of_a_simulation():
     assert 0.05 < planned <= reached / 300 + 3.5 * np.sqrt(0.25 / 300)
 
 
-@pytest.mark.parametrize("method", ["one-run", "one-run-fdp", "two-worlds", "panoramia"])
+@pytest.mark.parametrize("share", [0.5, 0.2, 0.001])
+@pytest.mark.parametrize("mu", [0.1, 1.0, 5.0])
+def test_so_many_runs_lie_above_the_cut(share, mu):
+    fpr, fnr = error_rates(share, mu)
+    assert (fpr + 1.0 - fnr) / 2.0 == pytest.approx(share)
+    assert -ndtri(fpr) - ndtri(fnr) == pytest.approx(mu)
+    assert fpr <= fnr + 1e-12
+
+
+def test_a_plan_for_two_worlds_follows_the_family_and_takes_the_best_cut():
+    mu = mu_of(4.0, 1e-5)
+    plain, gaussian = Setting("two-worlds", 1.0), Setting("two-worlds", 1.0, "gaussian")
+    assert plan(gaussian, mu=mu, power=0.8).share == 0.5
+    assert plan(gaussian, mu=mu, power=0.8).examples == 216
+    found = plan(plain, mu=mu, power=0.8)
+    assert found.share == 0.1
+    assert 1400 < found.examples < 1500
+    assert found.power >= 0.8
+    for share in (0.2, 0.05):
+        assert power_of(plain, found.examples, share=share, mu=mu) < 0.8
+    assert least_without_error(gaussian) < least_without_error(plain)
+    assert plan(plain, mu=mu_of(1.01, 1e-5), power=0.8) is None
+
+
+@pytest.mark.parametrize(
+    "method", ["one-run", "one-run-fdp", "two-worlds", "two-worlds, gaussian", "panoramia"]
+)
 @pytest.mark.parametrize("target", [0.5, 2.0])
 def test_the_least_number_without_an_error_is_the_least(method, target):
-    least = least_without_error(Setting(method, target))
+    method, _, family = method.partition(", ")
+    least = least_without_error(Setting(method, target, family or None))
 
     def shown(examples):
         if method == "panoramia":
@@ -125,7 +163,8 @@ def test_the_least_number_without_an_error_is_the_least(method, target):
 
             return panoramia_ceiling(examples)
         if method == "two-worlds":
-            return two_worlds(0, examples // 2, 0, examples // 2).epsilon
+            how = {"method": "gaussian"} if family else {}
+            return two_worlds(0, examples // 2, 0, examples // 2, **how).epsilon
         if method == "one-run":
             return one_run(examples, examples, examples, delta=1e-5).epsilon
         return one_run_fdp(examples, examples, examples).epsilon
@@ -196,14 +235,28 @@ def test_the_command_says_how_many(capsys, method):
     assert int(row.split()[1].replace(",", "")) > 10
 
 
+def test_the_command_plans_for_the_family_asked_for(capsys):
+    def runs(*asked):
+        command = ["plan", "--target-epsilon", "1", "--true-epsilon", "4"]
+        assert main([*command, "--method", "two-worlds", *asked]) == 0
+        row = capsys.readouterr().out.splitlines()[3].split()
+        return int(row[1].replace(",", "")), row[3]
+
+    assert runs() == runs("--family", "approx")
+    assert runs("--family", "gaussian") == (372, "50%")
+    assert runs()[0] > 2000
+    assert runs("--delta", "0")[0] > 2000  # where nothing is Gaussian, 0 is a δ like others
+
+
 def test_a_part_for_choosing_comes_on_top(capsys):
     def least(*rule):
         main(["plan", "--target-epsilon", "1", "--true-epsilon", "6", *rule])
         words = capsys.readouterr().out.split("takes ")[1]
         return int(words.split()[0].replace(",", ""))
 
-    assert least() == 2 * least("--threshold", "guesses:1.0")
+    assert least("--threshold", "split") == 2 * least("--threshold", "guesses:1.0")
     assert least("--threshold", "bonferroni:4") > least("--threshold", "guesses:1.0")
+    assert least() == least("--threshold", "bonferroni:10")
 
 
 @pytest.mark.parametrize(
@@ -216,6 +269,8 @@ def test_a_part_for_choosing_comes_on_top(capsys):
         ["--target-epsilon", "1", "--threshold", "guesses:100"],
         ["--target-epsilon", "1", "--method", "auto"],
         ["--target-epsilon", "1", "--method", "one-run", "--shift", "1"],
+        ["--target-epsilon", "1", "--method", "one-run", "--family", "gaussian"],
+        ["--target-epsilon", "1", "--method", "two-worlds", "--family", "pure"],
     ],
 )
 def test_a_plan_that_makes_no_sense_ends_with_2(capsys, arguments):
@@ -320,6 +375,8 @@ def test_a_file_cannot_drive_the_terminal(capsys, tmp_path):
         ("auditkit ", {"audit", "plan", "explain", "data", "completion"}),
         ("auditkit data ", {"list", "fetch", "verify", "path"}),
         ("auditkit audit scores.csv --method ", {"auto", "one-run", "zero-run"}),
+        ("auditkit audit scores.csv --family ", {"approx", "gaussian"}),
+        ("auditkit plan --fam", {"--family"}),
         ("auditkit audit --mem", {"--membership"}),
         ("auditkit plan --t", {"--target-epsilon", "--true-epsilon", "--threshold"}),
     ],
@@ -369,4 +426,8 @@ def test_a_plan_without_delta_says_at_which_its_truth_is(capsys):
     assert main(["plan", "--target-epsilon", "1", "--delta", "0", "--true-epsilon", "4"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "The true ε is that at δ = 1e-05" in said
-    assert "less often than the table says" in said
+    assert "the one that guesses on this share" in said
+    assert (
+        main(["plan", "--target-epsilon", "1", "--true-epsilon", "4", "--threshold", "split"]) == 0
+    )
+    assert "less often than the table says" in " ".join(capsys.readouterr().out.split())

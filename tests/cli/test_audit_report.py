@@ -14,8 +14,8 @@ from scipy.special import expit
 from auditkit.bounds.tradeoff import GaussianDP
 from auditkit.cli import main
 from auditkit.cli.charts import Axis, Chart, Line, short
-from auditkit.cli.diagnostics import area
 from auditkit.cli.figures import rates
+from auditkit.evidence import Scores
 
 HOSTILE = [
     '=HYPERLINK("http://evil.example","x")',
@@ -156,7 +156,7 @@ def test_rates_are_those_of_every_threshold():
     assert fpr == pytest.approx([np.mean(scores[~truth] >= cut) for cut in cuts])
     assert tpr == pytest.approx([np.mean(scores[truth] >= cut) for cut in cuts])
     pairs = scores[truth][:, None] - scores[~truth][None, :]
-    assert area(scores, truth) == pytest.approx(np.mean((pairs > 0) + 0.5 * (pairs == 0)))
+    assert Scores(scores, truth).area() == pytest.approx(np.mean((pairs > 0) + 0.5 * (pairs == 0)))
 
 
 def test_the_promised_curve_lies_below_the_true_one_and_near_it():

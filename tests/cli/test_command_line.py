@@ -111,7 +111,7 @@ def test_the_help_of_an_audit_says_what_is_done_where_nothing_is_said(capsys):
     with pytest.raises(SystemExit):
         main(["audit", "--help"])
     said = " ".join(capsys.readouterr().out.split())
-    assert "by default split:0.5, or guesses:0.01 for observational-label" in said
+    assert "by default bonferroni, or guesses:0.01 for observational-label" in said
     assert "auto goes by the columns: observational-label where there is chosen" in said
 
 

@@ -3,6 +3,7 @@
 import json
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -44,8 +45,81 @@ def fails():
 def undefined():
     return torch.nn.Sequential(network(), torch.nn.Threshold(1e9, float("nan")))
 
-def pair():
-    return torch.nn.LSTM(20, 10, batch_first=True)
+def narrow():
+    return torch.nn.Linear(3, 10)
+
+
+class Wrapped(torch.nn.Module):
+    def __init__(self, inner, wrap):
+        super().__init__()
+        self.inner, self.wrap = inner, wrap
+
+    def forward(self, rows):
+        return self.wrap(self.inner(rows))
+
+
+class Output:
+    def __init__(self, logits):
+        self.loss, self.logits = None, logits
+
+def seeded(classes=10):
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(20, 8), torch.nn.ReLU(), torch.nn.Linear(8, classes))
+
+def raw():
+    return seeded()
+
+def softmax():
+    return torch.nn.Sequential(seeded(), torch.nn.Softmax(dim=1))
+
+def half():
+    return Wrapped(softmax(), lambda told: told.to(torch.bfloat16))
+
+def sigmoids():
+    return torch.nn.Sequential(seeded(), torch.nn.Sigmoid())
+
+def in_dict():
+    return Wrapped(seeded(), lambda told: {"loss": None, "logits": told})
+
+def in_object():
+    return Wrapped(seeded(), Output)
+
+def in_tuple():
+    return Wrapped(seeded(), lambda told: (None, told, told.flip(1)))
+
+def in_list():
+    return Wrapped(seeded(), lambda told: [told, told[:3]])
+
+def binary():
+    return seeded(1)
+
+def flat_binary():
+    return torch.nn.Sequential(seeded(1), torch.nn.Flatten(0))
+
+def sigmoid():
+    return torch.nn.Sequential(seeded(1), torch.nn.Sigmoid())
+
+def two():
+    one = seeded(1)
+    return Wrapped(one, lambda told: torch.cat((torch.zeros_like(told), told), 1))
+
+def at_most_one():  # for members alone all outputs lie in [0, 1]
+    return Wrapped(seeded(1), lambda told: told.clamp(0.0, 1.0) if len(told) == 300 else told - 5.0)
+
+def deep():
+    return Wrapped(seeded(), lambda told: told[:, :, None])
+
+def short():
+    return Wrapped(seeded(), lambda told: told[1:])
+
+def unnamed():
+    return Wrapped(seeded(), lambda told: {"out": told})
+
+def empty():
+    return Wrapped(seeded(), lambda told: (None, "logits"))
+
+def classes():
+    return Wrapped(seeded(), lambda told: told.argmax(1))
 
 number = 3
 """
@@ -296,7 +370,7 @@ def test_the_output_is_csv_or_npz(capsys):
     ("factory", "told"),
     [
         ("factories:fails", "factories:fails() failed (line "),
-        ("factories:pair", "the LSTM failed on features of shape (300, 20) (line "),
+        ("factories:narrow", "the Linear failed on features of shape (300, 20) (line "),
         ("factories:undefined", "a model's scores must be finite, and 500 of 500 are not"),
         ("broken:model", "broken cannot be imported (line "),
     ],
@@ -329,3 +403,104 @@ def test_a_module_without_weights_is_scored_as_it_came_and_that_is_said(capsys):
     assert "scored as factories:network() returned it" in capsys.readouterr().err
     assert scored("factories:tree") == 0
     assert "returned it" not in capsys.readouterr().err
+
+
+# what a network may return
+
+
+def scores_of(factory, *arguments):
+    assert scored(f"factories:{factory}", *arguments, output="told.npz") == 0
+    return read_scores(Path("told.npz")).score
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("factory", "told"),
+    [
+        (
+            "softmax",
+            "the outputs of factories:softmax were taken for probabilities and not for log",
+        ),
+        ("in_dict", 'the entry "logits" of the dict that factories:in_dict returns was taken'),
+        ("in_object", "the attribute logits of the object that factories:in_object returns was"),
+        ("in_tuple", "the first tensor of the tuple that factories:in_tuple returns was taken"),
+        ("in_list", "the first tensor of the list that factories:in_list returns was taken"),
+    ],
+)
+def test_probabilities_and_wrapped_logits_give_the_scores_of_plain_logits(capsys, factory, told):
+    plain = scores_of("raw")
+    assert "taken" not in capsys.readouterr().err
+    assert np.allclose(scores_of(factory), plain, rtol=1e-5)
+    said = capsys.readouterr().err
+    assert told in said
+    assert said.count("taken") == 1
+
+
+@pytest.mark.usefixtures("folder")
+def test_probabilities_in_half_precision_are_probabilities(capsys):
+    plain = scores_of("raw")
+    assert np.allclose(scores_of("half"), plain, atol=0.02)
+    assert "taken for probabilities" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("folder")
+def test_outputs_in_the_unit_interval_that_do_not_sum_to_1_are_logits_and_that_is_said(capsys):
+    scores_of("sigmoids")
+    assert "were taken for logits, though all lie in [0, 1]" in capsys.readouterr().err
+
+
+def binary_labels(folder):
+    for name in ("members", "others", "population"):
+        with np.load(folder / f"{name}.npz") as file:
+            data = dict(file)
+        np.savez(folder / f"{name}.npz", features=data["features"], labels=data["labels"] % 2)
+
+
+@pytest.mark.parametrize(
+    ("factory", "told"),
+    [
+        ("binary", "the one output of factories:binary was taken for the logit of label 1."),
+        ("flat_binary", "was taken for the logit of label 1."),
+        ("sigmoid", "was taken for the probability of label 1, since all lie in [0, 1]."),
+    ],
+)
+def test_one_output_is_that_of_label_1(capsys, folder, factory, told):
+    binary_labels(folder)
+    columns = scores_of("two")
+    capsys.readouterr()
+    assert np.allclose(scores_of(factory), columns, rtol=1e-4)
+    assert told in capsys.readouterr().err
+
+
+def test_members_and_others_are_read_in_one_way(folder, capsys):
+    binary_labels(folder)
+    scores_of("at_most_one")
+    assert "was taken for the logit of label 1." in capsys.readouterr().err
+
+
+def test_one_output_is_of_two_labels(capsys, folder):
+    assert scored("factories:binary") == 1
+    assert "labels must be below 2, the classes of the model, got 9" in capsys.readouterr().err
+    binary_labels(folder)
+    reference = ["--reference", "factories:sigmoid"]
+    scores_of("binary", "--attack", "calibrated", *reference)
+    scores_of("binary", "--attack", "rmia", *reference, "--population", "population.npz")
+    scores_of("binary", "--attack", "label-inference", *reference)
+    assert set(np.unique(read_scores(Path("told.npz")).chosen)) == {0, 1}
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("factory", "told"),
+    [
+        ("deep", "(examples, 1) or (examples,), got (300, 10, 1) for 300 examples"),
+        ("short", "(examples, 1) or (examples,), got (299, 10) for 300 examples"),
+        ("unnamed", "or a list that begins with them, got a dict of 'out'"),
+        ("empty", "or a list that begins with them, got a tuple"),
+        ("classes", "or a list that begins with them, got a Tensor of torch.int64"),
+    ],
+)
+def test_other_outputs_are_refused_by_shape_and_kind(capsys, folder, factory, told):
+    assert scored(f"factories:{factory}") == 1
+    assert told in capsys.readouterr().err
+    assert not (folder / "scores.csv").exists()

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
@@ -139,7 +140,7 @@ def test_random_votes_have_the_law_that_enumeration_gives(teachers, classes, sig
         rows[:] = rows[0]
     if kind == "some certain":
         rows[: teachers // 2 + 1] = np.eye(classes)[rng.integers(classes)]
-    law = vote_probabilities(teachers, rows, sigma)
+    (law,) = vote_probabilities(teachers, rows[None], sigma)
     assert law == pytest.approx(by_enumeration(rows, sigma), abs=1e-12)
     if kind == "alike":
         assert vote_probabilities(teachers, rows[0], sigma) == pytest.approx(law, abs=1e-12)
@@ -166,34 +167,56 @@ def test_each_row_of_the_table_is_a_teacher_that_is_certain():
     assert p @ table == pytest.approx(vote_probabilities(20, p, 3.0), abs=1e-13)
     for c, vote in enumerate(np.eye(3)):
         rows = np.vstack([vote, np.tile(p, (19, 1))])
-        assert table[c] == pytest.approx(vote_probabilities(20, rows, 3.0), abs=1e-12)
+        assert table[c] == pytest.approx(vote_probabilities(20, rows[None], 3.0)[0], abs=1e-12)
 
 
 def test_one_teacher_alone_is_a_histogram_with_one_vote():
-    for p in ([0.5, 0.3, 0.2], np.zeros((0, 3))):
-        table = vote_table(1, p, 1.0)
+    for p in ([[0.5, 0.3, 0.2]], np.zeros((0, 3))):
+        (table,) = vote_table(1, [p], 1.0)
         assert table == pytest.approx(noisy_argmax_probabilities(np.eye(3), 1.0), abs=1e-13)
 
 
-def test_rows_are_teachers_if_there_are_as_many_and_queries_otherwise():
+def test_two_axes_are_queries_and_three_say_which():
     rows = np.random.default_rng(0).dirichlet([1.0, 1.0], size=4)
-    assert vote_probabilities(4, rows, 1.0).shape == (2,)
     assert vote_probabilities(5, rows, 1.0).shape == (4, 2)
     queries = vote_probabilities(4, rows[:, None], 1.0)
     assert queries.shape == (4, 2)
     assert queries[1] == pytest.approx(vote_probabilities(4, rows[1], 1.0), abs=1e-14)
     stacked = np.stack([rows, rows[::-1]])
     assert vote_probabilities(4, stacked, 1.0) == pytest.approx(
-        np.stack([vote_probabilities(4, rows, 1.0)] * 2), abs=1e-13
+        np.repeat(vote_probabilities(4, rows[None], 1.0), 2, axis=0), abs=1e-13
     )
-    assert vote_table(5, rows, 1.0).shape == (2, 2)
+    assert vote_table(5, rows[None], 1.0).shape == (1, 2, 2)
     assert vote_table(4, rows, 1.0).shape == (4, 2, 2)
+
+
+@pytest.mark.parametrize("voters", [1, 2, 4])
+def test_as_many_rows_as_voters_are_refused_since_they_may_be_queries(voters):
+    rows = np.random.default_rng(0).dirichlet([1.0, 1.0, 1.0], size=voters)
+    told = re.escape(
+        f"shape ({voters}, 3) may hold a row a query or a row for each of {voters} voters: make it "
+        f"(1, {voters}, 3) for one query with a row a voter, or ({voters}, 1, 3) for a row a query"
+    )
+    for call, teachers in ((vote_probabilities, voters), (vote_table, voters + 1)):
+        with pytest.raises(ValueError, match=told):
+            call(teachers, rows, 1.0)
+        assert len(call(teachers, rows[None], 1.0)) == 1
+        assert len(call(teachers, rows[:, None], 1.0)) == voters
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (2, 4, 3)])
+def test_rows_that_are_neither_one_nor_one_a_voter_are_refused(shape):
+    rows = np.random.default_rng(0).dirichlet([1.0, 1.0], size=shape)
+    told = re.escape(f"(queries, 5, classes) with a row a voter, got shape {rows.shape}")
+    for call, teachers in ((vote_probabilities, 5), (vote_table, 6)):
+        with pytest.raises(ValueError, match=told):
+            call(teachers, rows, 1.0)
 
 
 def test_sampled_tables_are_within_their_standard_error():
     rng = np.random.default_rng(3)
     rows = rng.dirichlet([1.0, 1.0, 1.0], size=99)
-    exact = vote_table(100, rows, 20.0)
+    (exact,) = vote_table(100, rows[None], 20.0)
     scores = []
     for seed in range(40):
         sampled = sampled_vote_table(rows, 20.0, samples=200, rng=seed)
@@ -284,7 +307,9 @@ def test_agreement_among_teachers_makes_the_dependent_bound_small():
             "a label has a probability below 1e-11; with teachers = 10000",
         ),
         (
-            lambda: vote_table(100, np.random.default_rng(0).dirichlet(np.ones(9), size=99), 9.0),
+            lambda: vote_table(
+                100, np.random.default_rng(0).dirichlet(np.ones(9), size=(1, 99)), 9.0
+            ),
             "class_probabilities allow .* histograms, .* take sampled_vote_table",
         ),
         (lambda: sampled_vote_table([0.5, 0.5], 1.0, rng=0), "class_probabilities must have shape"),

@@ -165,7 +165,7 @@ def test_numbers_come_from_the_table_and_keep_their_law():
     column = np.where(rng.random(3000) < 0.5, 0.0, rng.exponential(size=3000))
     tree = fit_chow_liu_tree(Examples(column[:, np.newaxis], column > 1), bins=8)
     made = tree.sample(30_000, rng=0).inputs[:, 0]
-    assert np.isin(made, column.astype(np.float32)).all()
+    assert np.isin(made, column).all()
     assert np.mean(made == 0.0) == pytest.approx(0.5, abs=0.03)
     for level in (0.6, 0.75, 0.9):
         assert np.quantile(made, level) == pytest.approx(np.quantile(column, level), abs=0.1)
@@ -221,3 +221,50 @@ def test_rounded_numbers_are_those_that_real_columns_have():
         np.testing.assert_allclose(made.inputs[:, column], nearest, rtol=1e-6)
     with pytest.raises(ValueError, match=r"examples\.inputs"):
         rounded_like(source, Examples(np.zeros((2, 2, 2))))
+
+
+# precision
+
+
+def priced(kind, rows=2000):
+    """Prices with one decimal, as a file has them, and what depends on them."""
+    rng = np.random.default_rng(0)
+    prices = np.round(rng.gamma(4.0, 2.0, (rows, 3)), 1)
+    return Examples(prices.astype(kind), prices[:, 0] > 8)
+
+
+GENERATORS = {
+    "mixtures": lambda real: fit_gaussian_mixtures(real, 0),
+    "rounded": lambda real: rounded_like(fit_gaussian_mixtures(real, 0), real),
+    "tree": fit_chow_liu_tree,
+    "rounded tree": lambda real: rounded_like(fit_chow_liu_tree(real, bins=4), real),
+}
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_generated_numbers_have_the_precision_of_real_ones(name, kind):
+    real = priced(kind)
+    made = GENERATORS[name](real).sample(3000, rng=np.random.default_rng(1))
+    assert made.inputs.dtype == kind
+    if name != "mixtures":
+        for fake, column in zip(made.inputs.T, real.inputs.T, strict=True):
+            assert np.isin(fake, column).all()
+            assert np.isin(fake, np.round(np.arange(0, 60, 0.1), 1).astype(kind)).all()
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint8, np.int32])
+def test_whole_numbers_stay_what_they_are(kind):
+    real = Examples((10 * priced(float).inputs).clip(0, 250).astype(kind), np.zeros(2000, int))
+    for name, dtype in {"mixtures": float, "rounded": kind, "tree": kind}.items():
+        made = GENERATORS[name](real).sample(500, rng=np.random.default_rng(1)).inputs
+        assert made.dtype == dtype
+        assert name == "mixtures" or all(map(np.all, map(np.isin, made.T, real.inputs.T)))
+
+
+def test_what_is_rounded_looks_like_the_examples_and_not_like_its_source():
+    real = priced(np.float64)
+    source = fit_gaussian_mixtures(priced(np.float32), 0)
+    made = rounded_like(source, real).sample(500, rng=np.random.default_rng(1))
+    assert made.inputs.dtype == np.float64
+    assert np.isin(made.inputs, real.inputs).all()

@@ -187,3 +187,22 @@ GREY = Examples(IMAGES, LABELS)
 def test_bad_input_is_named(call, message):
     with pytest.raises((ValueError, TypeError), match=message):
         call()
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_images_are_made_in_the_precision_of_those_that_were_fitted(kind):
+    images = Examples(IMAGES.astype(kind), LABELS)
+    rows = Examples(images.inputs[:, 0], LABELS)
+    directions = principal_directions(images.inputs, 6)
+    for source in (
+        Along(directions, fit_diffusion(rows, 0, width=4, updates=1, steps=1)),
+        Resampled(images, 0.1),
+        fit_variational(images, 0, latent=2, width=4, passes=1),
+        fit_diffusion(rows, 0, width=4, updates=1, steps=1),
+    ):
+        assert source.sample(3, rng=0).inputs.dtype == kind
+
+
+def test_decimals_that_are_drawn_again_are_the_same_numbers():
+    prices = Examples(np.round(IMAGES.astype(float), 1), LABELS)
+    assert np.isin(Resampled(prices, 0.0).sample(100, rng=0).inputs, prices.inputs).all()

@@ -6,13 +6,12 @@ real and generated examples of no other use.
 """
 
 import numpy as np
-from scipy.special import betaincinv, expit, logit
+from scipy.special import expit, logit
 
 from auditkit import panoramia, zero_run
 from auditkit.attacks.generated import Mixture, PairedScores
 from auditkit.attacks.membership import posterior_log_odds, top_guesses
 from auditkit.attacks.propensity import diagnose_propensity, fit_propensity
-from auditkit.bounds.one_run import worst_chance
 from auditkit.experiment import Results, experiment, profile
 from experiments.panoramia.audits import NULL, TARGET
 from experiments.panoramia.images import (
@@ -33,11 +32,7 @@ DELTA = 1e-5
 def relaxed(
     slack: float, delta: float, seed: int, flips: int, epochs: int, rng: np.random.Generator
 ) -> list[dict]:
-    """Measure with (c, γ)-closeness and (ε, δ)-DP, with the union bound and without it.
-
-    Without it a threshold is chosen as if it had been fixed, at recalls up to one half as in the
-    paper's Table 11. That is no bound.
-    """
+    """Measure with (c, γ)-closeness and (ε, δ)-DP, at all thresholds and at a joint confidence."""
     del rng  # coins go with the seed
     mixed, helper = mixture(seed, SAMPLED), helper_of(seed, SAMPLED)
     baseline = mixed.scores(helper)
@@ -46,54 +41,25 @@ def relaxed(
     for release in (TARGET, NULL):
         attack = mixed.scores(helper, loss_of(network(seed, release, epochs)))
         for flip, real in enumerate(coins):
-            weak, strong = baseline.shown(real), attack.shown(real)
-            result = panoramia(weak, strong, real, delta=delta, closeness_slack=slack)
-            alone = [
-                without_union(scores, real, each)
-                for scores, each in ((weak, slack), (strong, slack + delta - slack * delta))
-            ]
-            for union, (c, both) in (
-                (True, (result.c_lower, result.c_plus_epsilon_lower)),
-                (False, alone),
-            ):
-                rows.append(
-                    {
-                        "release": release,
-                        "flip": flip,
-                        "union": union,
-                        "c_lower": c,
-                        "both_lower": both,
-                        "difference": both - c,
-                    }
-                )
+            result = panoramia(
+                baseline.shown(real),
+                attack.shown(real),
+                real,
+                delta=delta,
+                closeness_slack=slack,
+            )
+            rows.append(
+                {
+                    "release": release,
+                    "flip": flip,
+                    "c_lower": result.c_lower,
+                    "both_lower": result.c_plus_epsilon_lower,
+                    "difference": result.details["difference"],
+                    "baseline_discounted": result.details["baseline_discounted"],
+                    "attack_discounted": result.details["attack_discounted"],
+                }
+            )
     return rows
-
-
-def without_union(scores: np.ndarray, real: np.ndarray, slack: float) -> float:
-    """Return the best bound over recalls up to one half, each of them at the full level."""
-    ordered = np.cumsum(real[np.argsort(-scores, kind="stable")])
-    every = np.arange(1, len(real) + 1)
-    few = (ordered > 0) & (ordered <= real.sum() // 2)
-    correct, guesses = ordered[few], every[few]
-    bounds = logit(betaincinv(correct, guesses - correct + 1.0, LEVEL))
-    if slack == 0.0:
-        return max(0.0, float(bounds.max()))
-    failures, best = 2.0 * len(real) * slack, 0.0
-    for at in np.argsort(-bounds):
-        if bounds[at] <= best:
-            break
-        right, number = int(correct[at]), int(guesses[at])
-        if worst_chance(right, number, failures, best) > LEVEL:
-            continue
-        low, high = best, float(bounds[at])
-        while high - low > 1e-9:
-            middle = 0.5 * (low + high)
-            if worst_chance(right, number, failures, middle) > LEVEL:
-                high = middle
-            else:
-                low = middle
-        best = low
-    return best
 
 
 AUDITS = {
@@ -192,11 +158,11 @@ FUNCTIONS = {"pan-relaxed": relaxed, "pan-propensities": propensities}
 GRID = {
     "paper": {
         "pan-relaxed": {
-            "slack": [0.0, 1e-6, 1e-5, 1e-4, 1e-3],
+            "slack": [0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2],
             "delta": [0.0, 1e-5],
             "seed": SEEDS,
             "flips": [3],
-            "epochs": [60],
+            "epochs": [20, 60],
         },
         "pan-propensities": {"seed": SEEDS, "epochs": [5, 20, 60]},
     },
@@ -211,9 +177,9 @@ GRID = {
         "pan-propensities": {"seed": [0], "epochs": [5]},
     },
 }
-# With two threads in place of one, networks and trees are others: see `images`. One toss without
-# the union bound, or one game of ZERO with its few numbers of guesses, differs by up to 0.7.
-TOLERANCE = dict.fromkeys(FUNCTIONS, 1.0)
+# With two threads in place of one, networks and trees are others: see `images`. One game of ZERO
+# with its few numbers of guesses differs by up to 0.7.
+TOLERANCE = {"pan-relaxed": 0.5, "pan-propensities": 1.0}
 
 
 def run(name: str, n_jobs: int | None = None) -> Results:

@@ -211,7 +211,7 @@ SCALES = (0.5, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.25, 1.5, 2.0)
 GRID = {
     "paper": {
         "channel": [
-            {"mu": mu, "scale": scale, "runs": 2000 if scale == 1.0 else 500}
+            {"mu": mu, "scale": scale, "runs": 2000 if scale in (0.5, 1.0) else 500}
             for mu in (0.0, 0.4, 1.0, 2.0)
             for scale in (SCALES if mu in (0.0, 1.0) else (1.0,))
         ],
