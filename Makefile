@@ -3,7 +3,8 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 INSTALLED := .venv/.installed
-NOTEBOOKS = $(shell grep -l "format_name: myst" chapters/*.md book/*.md)
+SITE_PACKAGES := "import sysconfig; print(sysconfig.get_path('purelib'))"
+NOTEBOOKS = $(shell grep -ls "format_name: myst" chapters/*.md chapters/appendices/*.md book/*.md)
 
 .DEFAULT_GOAL := help
 
@@ -18,7 +19,10 @@ test: $(INSTALLED)  ## tests of package, book and README, with branch coverage
 	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup --cov --cov-report=term
 
 site-test: $(INSTALLED) node_modules  ## look at the built site in Chromium (after make book)
-	AUDITKIT_SITE_TESTS=required $(BIN)/python -m pytest -m site tests/book
+	AUDITKIT_SITE_TESTS=required $(BIN)/python -m pytest -n 2 --dist loadgroup -m site tests/book
+
+slow-test: $(INSTALLED)  ## the simulations that take too long for every commit (weekly on CI)
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m slow
 
 student: $(INSTALLED)  ## notebooks without solutions in a zip, each run up to its gaps
 	$(BIN)/python book/student.py _build/auditkit-student.zip
@@ -27,10 +31,7 @@ student: $(INSTALLED)  ## notebooks without solutions in a zip, each run up to i
 lint: $(INSTALLED)  ## ruff on code and notebook cells, codespell, CITATION.cff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	for page in $(NOTEBOOKS); do \
-	  $(BIN)/jupytext --quiet --check "$(BIN)/ruff check --ignore E501 --stdin-filename $$page.py -" $$page && \
-	  $(BIN)/jupytext --quiet --to md:myst --pipe "$(BIN)/ruff format --line-length 80 -" --output - $$page | diff $$page - \
-	  || exit 1; done
+	$(BIN)/python .ci/lint_notebooks.py $(NOTEBOOKS)
 	$(BIN)/codespell
 	$(BIN)/cffconvert --validate
 
@@ -57,15 +58,17 @@ lock:  ## resolve pyproject.toml anew into requirements.lock
 clean:  ## remove what was built, keep .venv
 	rm -rf _build
 
+# The .pth file lets notebooks and `python -m experiments` find the experiments from any folder.
 # The stamp is written last: an interrupted installation starts again, a finished one never does.
 $(INSTALLED): requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --no-deps --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	echo "$(CURDIR)/chapters" > "$$($(BIN)/python -c $(SITE_PACKAGES))/auditkit-chapters.pth"
 	touch $@
 
 node_modules: package.json package-lock.json
 	npm ci --ignore-scripts --no-audit --no-fund
 	touch $@
 
-.PHONY: help book test site-test student lint types imports check workflows bench lock clean
+.PHONY: help book test site-test slow-test student lint types imports check workflows bench lock clean

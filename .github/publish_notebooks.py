@@ -13,14 +13,17 @@ import nbformat
 REPOSITORY = "https://github.com/dp-auditkit/dp-auditkit"
 SETUP = """\
 !git clone --quiet --depth 1 --branch {tag} {repository} book
-%cd book/{folder}
-%pip install --quiet -e ..[chapters]
+%pip install --quiet -e book[chapters]
 import sys
-sys.path.insert(0, "..")  # a running kernel does not see what was installed in place"""
+from pathlib import Path
+# a running kernel does not see what was installed in place
+sys.path[:0] = [str(Path("book").resolve()), str(Path("book/chapters").resolve())]
+%cd book/{folder}"""
+FOLDERS = ("chapters", "chapters/appendices", "book")
 
 if __name__ == "__main__":
     tag, target = sys.argv[1], Path(sys.argv[2])
-    for folder in ("chapters", "book"):
+    for folder in FOLDERS:
         (target / folder).mkdir(parents=True)
         for path in sorted(Path("_build/jupyter_execute", folder).glob("*.ipynb")):
             notebook = nbformat.read(path, as_version=4)

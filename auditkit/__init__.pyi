@@ -24,8 +24,10 @@ from .bounds.two_worlds import two_worlds as two_worlds
 from .bounds.zero_run import zero_run as zero_run
 from .bounds.zero_run import zero_run_bootstrap as zero_run_bootstrap
 from .claims import claim as claim
+from .claims import finding as finding
 from .experiment import experiment as experiment
 from .experiment import stored as stored
+from .experiment import study as study
 from .figures import citable as citable
 from .mechanisms.voting import noisy_argmax_probabilities as noisy_argmax_probabilities
 from .mechanisms.voting import vote_probabilities as vote_probabilities

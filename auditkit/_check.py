@@ -14,12 +14,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from auditkit._types import Bools, Floats, Ints, Randomness
+
 
 def fraction(name: str, value: float) -> float:
     """Return `value` as a float that lies strictly between 0 and 1."""
     number = scalar(name, value)
     if not 0.0 < number < 1.0:
         raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}")
+    return number
+
+
+def rate(name: str, value: float) -> float:
+    """Return `value` as a float in (0, 1]."""
+    number = scalar(name, value)
+    if not 0.0 < number <= 1.0:
+        raise ValueError(f"{name} must lie in (0, 1], got {value!r}")
     return number
 
 
@@ -79,7 +89,7 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def numbers(name: str, value: ArrayLike, *, ndim: int | None = None) -> NDArray[np.float64]:
+def numbers(name: str, value: ArrayLike, *, ndim: int | None = None) -> Floats:
     """Return `value` as an array of finite floats, with `ndim` dimensions if that is given."""
     array = _real(value)
     if array is None:
@@ -97,7 +107,7 @@ def numbers(name: str, value: ArrayLike, *, ndim: int | None = None) -> NDArray[
     return array
 
 
-def fractions(name: str, value: ArrayLike, *, ndim: int | None = None) -> NDArray[np.float64]:
+def fractions(name: str, value: ArrayLike, *, ndim: int | None = None) -> Floats:
     """Return `value` as an array of floats that lie strictly between 0 and 1."""
     array = numbers(name, value, ndim=ndim)
     outside = (array <= 0.0) | (array >= 1.0)
@@ -109,7 +119,7 @@ def fractions(name: str, value: ArrayLike, *, ndim: int | None = None) -> NDArra
     return array
 
 
-def unit(name: str, value: ArrayLike) -> NDArray[np.float64]:
+def unit(name: str, value: ArrayLike) -> Floats:
     """Return `value` as an array of floats in [0, 1]."""
     array = numbers(name, value)
     outside = (array < 0.0) | (array > 1.0)
@@ -118,7 +128,7 @@ def unit(name: str, value: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
-def at_least(name: str, value: ArrayLike, least: float) -> NDArray[np.float64]:
+def at_least(name: str, value: ArrayLike, least: float) -> Floats:
     """Return `value` as an array of finite floats of at least `least`."""
     array = numbers(name, value)
     if (array < least).any():
@@ -127,7 +137,7 @@ def at_least(name: str, value: ArrayLike, least: float) -> NDArray[np.float64]:
     return array
 
 
-def counts(name: str, value: ArrayLike) -> NDArray[np.int64]:
+def counts(name: str, value: ArrayLike) -> Ints:
     """Return `value` as an array of whole numbers that are not negative."""
     array = numbers(name, value)
     outside = (array < 0) | (array != np.floor(array))
@@ -139,7 +149,7 @@ def counts(name: str, value: ArrayLike) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-def one_shape(**arrays: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+def one_shape(**arrays: Ints) -> tuple[Ints, ...]:
     """Return the named counts brought to one shape, as views of them that are not to be changed."""
     try:
         return np.broadcast_arrays(*arrays.values())
@@ -148,7 +158,7 @@ def one_shape(**arrays: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
         raise ValueError(f"counts must have shapes that fit together: {shapes}") from None
 
 
-def at_most(name: str, part: NDArray[np.int64], whole_name: str, whole: NDArray[np.int64]) -> None:
+def at_most(name: str, part: Ints, whole_name: str, whole: Ints) -> None:
     """Check that no count of a part is larger than that of its whole, in arrays of one shape."""
     over = part > whole
     if over.any():
@@ -158,7 +168,7 @@ def at_most(name: str, part: NDArray[np.int64], whole_name: str, whole: NDArray[
         )
 
 
-def codes(name: str, value: ArrayLike, allowed: tuple[int, ...]) -> NDArray[np.int64]:
+def codes(name: str, value: ArrayLike, allowed: tuple[int, ...]) -> Ints:
     """Return `value` as a one-dimensional array that holds nothing but the `allowed` integers."""
     array = numbers(name, value, ndim=1)
     outside = ~np.isin(array, allowed)
@@ -169,7 +179,7 @@ def codes(name: str, value: ArrayLike, allowed: tuple[int, ...]) -> NDArray[np.i
     return array.astype(np.int64)
 
 
-def members(name: str, value: ArrayLike) -> NDArray[np.bool_]:
+def members(name: str, value: ArrayLike) -> Bools:
     """Return `value` as a one-dimensional array of booleans; 0 and 1 are taken too."""
     return codes(name, value, (0, 1)).astype(np.bool_)
 
@@ -198,7 +208,7 @@ def sentences(name: str, value: Any) -> str:
     return value
 
 
-def orders(name: str, value: ArrayLike) -> NDArray[np.float64]:
+def orders(name: str, value: ArrayLike) -> Floats:
     """Return `value` as an array of Rényi orders: at most one dimension, above 0 and not 1."""
     array = numbers(name, value)
     if array.ndim > 1:
@@ -209,7 +219,7 @@ def orders(name: str, value: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
-def distributions(name: str, value: ArrayLike) -> NDArray[np.float64]:
+def distributions(name: str, value: ArrayLike) -> Floats:
     """Return `value` as rows of probabilities, whose sums of 1 within 1e-9 are made exact."""
     array = at_least(name, value, 0.0)
     if array.ndim == 0:
@@ -218,11 +228,17 @@ def distributions(name: str, value: ArrayLike) -> NDArray[np.float64]:
     wrong = np.abs(sums - 1.0) > 1e-9
     if wrong.any():
         raise ValueError(f"{name} must sum to 1 within 1e-9, got {sums[wrong].flat[0]:.12g}")
-    exact: NDArray[np.float64] = array / sums
+    exact: Floats = array / sums
     return exact
 
 
-def generator(name: str, value: np.random.Generator | int | None) -> np.random.Generator:
+def classes(name: str, array: NDArray[Any]) -> None:
+    """Check that the last axis of `array` can be one of classes."""
+    if array.ndim == 0 or array.shape[-1] < 2:
+        raise ValueError(f"{name} must have at least 2 classes on its last axis, got {array.shape}")
+
+
+def generator(name: str, value: Randomness) -> np.random.Generator:
     """Return `value` as a source of randomness; an integer is a seed, None draws a fresh one."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 0
     if value is not None and not whole and not isinstance(value, np.random.Generator):
@@ -259,7 +275,7 @@ def same_length(**arrays: Sized) -> None:
         raise ValueError(f"arrays must have the same length: {lengths}")
 
 
-def _real(value: Any) -> NDArray[np.float64] | None:
+def _real(value: Any) -> Floats | None:
     """Return `value` as an array of floats, or None if it is no array of real numbers.
 
     Text, dates, complex numbers and masked arrays would all turn into floats without a word.

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Randomness = np.random.Generator | int | None
+from auditkit._types import Randomness
 
 
 def canonical(first: NDArray[Any], *others: NDArray[Any]) -> NDArray[np.intp]:

@@ -1,6 +1,6 @@
-"""What theory promises: upper bounds on ε for DP-SGD, and the noise for a promise.
+"""What theory promises: upper bounds for DP-SGD and for votes, and the noise for a promise.
 
-The numbers come from dp-accounting's accountant of privacy loss distributions. Its Rényi
+For DP-SGD the numbers come from dp-accounting's accountant of privacy loss distributions. Its Rényi
 accountant is not used: for a plain Gaussian under substitute adjacency it answers with the
 add/remove number (12.30 where 28.37 is right). Without subsampling the closed form of the Gaussian
 mechanism answers, exactly and for every δ.
@@ -12,10 +12,12 @@ from math import exp, inf, log, log1p, sqrt
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
-from scipy.special import ndtri
+from scipy.special import log_ndtr, logsumexp, ndtri
 
 from auditkit import _check
+from auditkit._types import Floats
 from auditkit.bounds.tradeoff import GaussianDP
 
 # How far one record moves the sum of clipped gradients, in clipping norms.
@@ -211,12 +213,119 @@ def group_privacy(epsilon_at: Callable[[float], float], delta: float) -> float:
     return 2.0 * float(epsilon_at(exp(low)))
 
 
+def data_independent_renyi(sigma: float, orders: ArrayLike) -> Floats:
+    r"""Bound the Rényi divergence of noisy argmax from above, whatever the votes.
+
+    One teacher that changes its mind moves one vote: two counts change by one, a distance of
+    :math:`\sqrt 2`. The Gaussian mechanism with that sensitivity has divergence
+    :math:`\alpha / \sigma^2`, and the argmax is post-processing. (With sensitivity 1, as for adding
+    or removing one vote, it would be half of that; the exact divergence after moving a vote
+    exceeds the half.)
+
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation of the Gaussian noise on each count.
+    orders : array
+        Orders above 0 and not 1.
+
+    Returns
+    -------
+    ndarray
+        An upper bound an order.
+
+    References
+    ----------
+    Papernot et al. (2018), "Scalable private learning with PATE", Proposition 8. Mironov (2017),
+    "Rényi differential privacy", Corollary 3.
+
+    Examples
+    --------
+    >>> print(data_independent_renyi(2.0, [1.5, 2, 5]))
+    [0.375 0.5   1.25 ]
+    """
+    sigma = _check.positive("sigma", sigma)
+    return _check.orders("orders", orders) / sigma**2
+
+
+def data_dependent_renyi(votes: ArrayLike, sigma: float, orders: ArrayLike) -> Floats:
+    r"""Bound the Rényi divergence of noisy argmax from above, given the votes.
+
+    Where most teachers agree the label hardly depends on one of them. The bound is for the
+    divergence of the law of the given votes from that of any neighbour, and never above
+    `data_independent_renyi`. It depends on the votes, so it must not be published without
+    protection.
+
+    It says nothing about the divergence the other way round, of the neighbour from the given votes.
+    That one can be larger: for the votes [109, 100], sigma 1 and order 2 the bound is 4.5e-6, and
+    the neighbour [108, 101] diverges by 1.4e-3. For both ways take the larger of the bounds at both
+    histograms.
+
+    Parameters
+    ----------
+    votes : array of shape (..., classes)
+        Histograms of votes.
+    sigma : float
+        Standard deviation of the Gaussian noise on each count.
+    orders : array
+        Orders above 0 and not 1.
+
+    Returns
+    -------
+    ndarray of shape (..., orders)
+        An upper bound an order.
+
+    Notes
+    -----
+    With q at least the probability that another class than the leading one is released, and
+    guarantees :math:`\varepsilon_1, \varepsilon_2` at orders :math:`\mu_1, \mu_2`,
+
+    .. math:: \frac{1}{\alpha-1} \log\left((1-q) A^{\alpha-1} + q B^{\alpha-1}\right), \qquad
+        A = \frac{1-q}{1-(q e^{\varepsilon_2})^{(\mu_2-1)/\mu_2}}, \quad
+        B = \frac{e^{\varepsilon_1}}{q^{1/(\mu_1-1)}}
+
+    for :math:`\alpha \le \mu_1` and q small enough. The orders are
+    :math:`\mu_2 = \sigma\sqrt{\log(1/q)}` and :math:`\mu_1 = \mu_2 + 1`, and q is the union bound
+    over the other classes.
+
+    References
+    ----------
+    Papernot et al. (2018), "Scalable private learning with PATE", Theorem 6 and Propositions 7
+    to 10.
+
+    Examples
+    --------
+    >>> print(data_dependent_renyi([200, 20, 10, 10, 10], 40.0, [10]).round(6))
+    [0.000696]
+    """
+    histograms = _check.at_least("votes", votes, 0.0)
+    _check.classes("votes", histograms)
+    sigma = _check.positive("sigma", sigma)
+    alpha = _check.orders("orders", orders)
+    independent = np.broadcast_to(alpha / sigma**2, histograms.shape[:-1] + alpha.shape)
+    log_q = _log_other(histograms, sigma)
+    log_q = log_q.reshape(log_q.shape + (1,) * alpha.ndim)
+    mu2 = sigma * np.sqrt(-log_q)
+    mu1 = mu2 + 1.0
+    with np.errstate(divide="ignore", invalid="ignore"):  # outside the theorem, and masked below
+        log_a = np.log1p(-np.exp(log_q)) - np.log1p(
+            -np.exp((log_q + mu2 / sigma**2) * (mu2 - 1.0) / mu2)
+        )
+        log_b = mu1 / sigma**2 - log_q / (mu1 - 1.0)
+        small_enough = log_q <= (mu2 - 1.0) * mu2 / sigma**2 - mu2 * (
+            np.log(mu1 / (mu1 - 1.0)) + np.log(mu2 / (mu2 - 1.0))
+        )
+        dependent = np.logaddexp(
+            np.log1p(-np.exp(log_q)) + (alpha - 1.0) * log_a, log_q + (alpha - 1.0) * log_b
+        ) / (alpha - 1.0)
+    holds = (mu2 > 1.0) & (alpha > 1.0) & (alpha <= mu1) & small_enough & (-log_q > mu2 / sigma**2)
+    return np.where(holds, np.fmin(dependent, independent), independent)
+
+
 def _checked(
     sampling_rate: float, steps: int, delta: float, adjacency: str
 ) -> tuple[float, int, float, float]:
-    q = _check.scalar("sampling_rate", sampling_rate)
-    if not 0.0 < q <= 1.0:
-        raise ValueError(f"sampling_rate must lie in (0, 1], got {sampling_rate!r}")
+    q = _check.rate("sampling_rate", sampling_rate)
     count = _check.scalar("steps", steps, least=1)
     if count != int(count) or count > _MOST_STEPS:
         raise ValueError(f"steps must be a whole number up to {_MOST_STEPS:,}, got {steps!r}")
@@ -326,3 +435,15 @@ def _bracket(
         value = falling(low)
         step *= 3.0
     return (low, high) if value > 0.0 else (least, least)
+
+
+def _log_other(histograms: Floats, sigma: float) -> Floats:
+    """Bound the log-probability that another class than the leading one wins."""
+    leader = histograms.argmax(axis=-1)[..., None]
+    gaps = np.take_along_axis(histograms, leader, axis=-1) - histograms
+    log_tails = log_ndtr(-gaps / (sqrt(2.0) * sigma))
+    np.put_along_axis(log_tails, leader, -np.inf, axis=-1)
+    # the leader wins at least as often as any other class
+    cap = log1p(-1.0 / histograms.shape[-1])
+    log_q: Floats = np.minimum(logsumexp(log_tails, axis=-1), cap)
+    return log_q

@@ -1,30 +1,29 @@
 """What a paper claims and what was found: a verdict, and the check that it stands on.
 
 Here belongs the record that the book's scorecard is made from. Which claims there are is said in
-`data/claims.csv`; what was measured, and how it compares, is said in the chapters.
+`data/claims.csv`; what was measured, and how it compares, is said by one module a paper,
+`claims.py` among its experiments, which needs no notebook to run.
 """
 
-import json
 import math
-import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from auditkit import _check
-from auditkit.datasets.store import write_whole
-from auditkit.experiment import home
 from auditkit.figures import LIST
 
 VERDICTS = ("reproduced", "partly", "not reproduced")
 
 # The page that lists all claims, seen from the site's root.
 SCORECARD = "book/scorecard.html"
+
+# every claim that has been recorded, by id
+FINDINGS: dict[str, "Finding"] = {}
 
 
 @dataclass(frozen=True)
@@ -82,11 +81,10 @@ def claim(
     why: str,
     figure: str | Sequence[str],
     check: Callable[[], bool] | bool,
-    directory: str | Path | None = None,
 ) -> Finding:
     """Record what became of a paper's claim, for as long as a check says that it is so.
 
-    Writes ``<id>.json``, from which the scorecard is made.
+    `finding` shows the record, and the scorecard is made from all of them.
 
     Parameters
     ----------
@@ -102,14 +100,12 @@ def claim(
         The ids of the figures and tables that show it.
     check : bool or callable
         What the verdict stands on, computed from stored results. Where it does not hold the
-        verdict is out of date: an AssertionError, which fails the build.
-    directory : path, optional
-        Where the record goes. By default the folder `claims` beside the figures of `citable`.
+        verdict is out of date: an AssertionError.
 
     Returns
     -------
     Finding
-        What a notebook shows.
+        The record.
 
     References
     ----------
@@ -117,18 +113,15 @@ def claim(
 
     Examples
     --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     claim(
-    ...         "OBS-1",
-    ...         paper=2.0,
-    ...         measured=1.93,
-    ...         verdict="reproduced",
-    ...         why="The two agree within the noise of ten runs.",
-    ...         figure="OBS-F2",
-    ...         check=abs(1.93 - 2.0) < 0.1,
-    ...         directory=folder,
-    ...     ).verdict
+    >>> claim(
+    ...     "DEMO-1",
+    ...     paper=2.0,
+    ...     measured=1.93,
+    ...     verdict="reproduced",
+    ...     why="The two agree within the noise of ten runs.",
+    ...     figure="DEMO-F2",
+    ...     check=abs(1.93 - 2.0) < 0.1,
+    ... ).verdict
     'reproduced'
     """
     if not isinstance(id, str) or not re.fullmatch(r"[A-Z]+-[0-9]+", id):
@@ -147,10 +140,48 @@ def claim(
             f"Paper: {finding.paper!r}. Measured: {finding.measured!r}. "
             "Change the verdict, or what it stands on"
         )
-    text = json.dumps(asdict(finding), indent=1, ensure_ascii=False) + "\n"
-    figures = Path(os.environ.get("AUDITKIT_FIGURES") or home() / "_build" / "figures")
-    write_whole(Path(directory or figures.parent / "claims") / f"{id}.json", text.encode())
+    FINDINGS[id] = finding
     return finding
+
+
+def finding(id: str) -> Finding:  # noqa: A002
+    """Return what became of a claim, for a page that has imported the claims of its paper.
+
+    Parameters
+    ----------
+    id : str
+        The claim: ``"OBS-1"``.
+
+    Returns
+    -------
+    Finding
+        What a notebook shows: the paper's value, ours, the verdict and the reason.
+
+    References
+    ----------
+    `claim` records it.
+
+    Examples
+    --------
+    >>> record = claim(
+    ...     "DEMO-2",
+    ...     paper="grows",
+    ...     measured="grows",
+    ...     verdict="reproduced",
+    ...     why="It grows in all ten runs.",
+    ...     figure="DEMO-F2",
+    ...     check=True,
+    ... )
+    >>> finding("DEMO-2").measured
+    'grows'
+    """
+    if id not in FINDINGS:
+        listed = ", ".join(FINDINGS) or "none"
+        raise ValueError(
+            f"id must be a claim that has been recorded, got {id!r}; recorded are {listed}. Import "
+            "the claims of the paper first: from experiments.observational import claims"
+        )
+    return FINDINGS[id]
 
 
 def _value(name: str, value: Any) -> str | int | float:

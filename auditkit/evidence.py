@@ -14,6 +14,7 @@ from scipy.special import betainc
 from scipy.stats import rankdata
 
 from auditkit import _check, _keyed
+from auditkit._types import Bools, Floats, Ints
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -36,14 +37,14 @@ class GuessCounts:
     (2, 3, 4)
     """
 
-    correct: NDArray[np.int64]
-    guesses: NDArray[np.int64]
-    examples: NDArray[np.int64]
+    correct: Ints
+    guesses: Ints
+    examples: Ints
 
     def __init__(self, correct: ArrayLike, guesses: ArrayLike, examples: ArrayLike) -> None:
         _set(self, correct=correct, guesses=guesses, examples=examples)
-        _at_most("correct", self.correct, "guesses", self.guesses)
-        _at_most("guesses", self.guesses, "examples", self.examples)
+        _check.at_most("correct", self.correct, "guesses", self.guesses)
+        _check.at_most("guesses", self.guesses, "examples", self.examples)
 
     @classmethod
     def from_guesses(cls, guesses: ArrayLike, members: ArrayLike) -> Self:
@@ -79,10 +80,10 @@ class ErrorCounts:
     (1, 1)
     """
 
-    false_positives: NDArray[np.int64]
-    negatives: NDArray[np.int64]
-    false_negatives: NDArray[np.int64]
-    positives: NDArray[np.int64]
+    false_positives: Ints
+    negatives: Ints
+    false_negatives: Ints
+    positives: Ints
 
     def __init__(
         self,
@@ -98,8 +99,8 @@ class ErrorCounts:
             false_negatives=false_negatives,
             positives=positives,
         )
-        _at_most("false_positives", self.false_positives, "negatives", self.negatives)
-        _at_most("false_negatives", self.false_negatives, "positives", self.positives)
+        _check.at_most("false_positives", self.false_positives, "negatives", self.negatives)
+        _check.at_most("false_negatives", self.false_negatives, "positives", self.positives)
 
     @classmethod
     def at(cls, scores: "Scores", cuts: ArrayLike) -> Self:
@@ -135,8 +136,8 @@ class Scores:
     array([ True, False])
     """
 
-    values: NDArray[np.float64]
-    members: NDArray[np.bool_]
+    values: Floats
+    members: Bools
 
     def __init__(self, values: ArrayLike, members: ArrayLike) -> None:
         _check.aligned(scores=values, members=members)
@@ -225,19 +226,48 @@ class Scores:
         return float(betainc(turned, pairs - turned + 1.0, 1 / 16)) if turned else 1.0
 
 
+@dataclass(frozen=True, eq=False)
+class PairedScores:
+    """What a classifier says of both examples of every pair; higher means real.
+
+    Attributes
+    ----------
+    real : array of shape (pairs,)
+        Scores of the members.
+    other : array of shape (pairs,)
+        Scores of the examples they are paired with, generated or real.
+
+    Examples
+    --------
+    >>> PairedScores(np.array([3.0, 2.0]), np.array([1.0, 2.5])).shown(np.array([True, False]))
+    array([3. , 2.5])
+    """
+
+    real: Floats
+    other: Floats
+
+    def __post_init__(self) -> None:
+        for name in ("real", "other"):
+            scores = _check.numbers(name, getattr(self, name), ndim=1)
+            object.__setattr__(self, name, scores)
+        _check.same_length(real=self.real, other=self.other)
+
+    def __len__(self) -> int:
+        return len(self.real)
+
+    def shown(self, coins: Bools) -> Floats:
+        """Return the scores of the examples that coins show; True shows the real one."""
+        return np.where(coins, self.real, self.other)
+
+    def first(self, pairs: int) -> "PairedScores":
+        """Return the scores of so many pairs."""
+        return PairedScores(self.real[:pairs], self.other[:pairs])
+
+
 def _set(target: Any, **values: ArrayLike) -> None:
     checked = {name: _check.counts(name, value) for name, value in values.items()}
     for name, array in zip(checked, _check.one_shape(**checked), strict=True):
         object.__setattr__(target, name, array)
-
-
-def _at_most(name: str, part: NDArray[np.int64], whole_name: str, whole: NDArray[np.int64]) -> None:
-    over = part > whole
-    if over.any():
-        raise ValueError(
-            f"{name} must be at most {whole_name}, got {name} = {part[over].flat[0]} "
-            f"where {whole_name} = {whole[over].flat[0]}"
-        )
 
 
 def _places(name: str, value: ArrayLike) -> dict[Any, int]:

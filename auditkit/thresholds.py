@@ -242,6 +242,43 @@ class Sweep:
 Threshold: TypeAlias = Fixed | Bonferroni | Split | MultiSplit | Sweep
 
 
+def counted(threshold: Threshold, examples: int) -> tuple[int, float]:
+    """Return how many examples a strategy counts on, and the part of the level that a rule has.
+
+    Parameters
+    ----------
+    threshold : Fixed, Bonferroni, Split, MultiSplit or Sweep
+        The strategy.
+    examples : int
+        How many there are.
+
+    Returns
+    -------
+    size : int
+        The examples that are left where some went to choosing.
+    part : float
+        What each bound that is made has of ``1 - confidence``.
+
+    References
+    ----------
+    The classes of strategies, which say why.
+
+    Examples
+    --------
+    >>> counted(Split(0.2), 1000), counted(Bonferroni(10), 1000)
+    ((800, 1.0), (1000, 0.1))
+    """
+    size, part = examples, 1.0
+    if isinstance(threshold, Split | MultiSplit):
+        size -= round(threshold.fraction * examples)
+    if isinstance(threshold, MultiSplit):
+        part = 0.5
+    elif isinstance(threshold, Bonferroni):
+        rules = threshold.candidates
+        part /= len(rules) if isinstance(rules, tuple) else rules
+    return size, part
+
+
 def _whole(name: str, value: int, *, least: int) -> None:
     if not isinstance(value, int | np.integer) or isinstance(value, bool):
         raise TypeError(f"{name} must be a whole number, got {value!r}")

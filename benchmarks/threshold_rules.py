@@ -2,8 +2,8 @@
 
 Scores of a Gaussian mechanism are drawn again and again, and each rule is given the same ones. The
 median of its bounds says what it is worth, the distance between quartiles what the draw of the
-scores, and of the rule's own splits, makes of it. `python -m benchmarks.threshold_rules` stores the
-table; the default of `audit_scores` is the rule that comes out best.
+scores, and of the rule's own splits, makes of it. The default of `audit_scores` is the rule that
+comes out best.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from auditkit import Bonferroni, MultiSplit, Split, audit_scores
-from auditkit.experiment import experiment, home
+from auditkit.experiment import study
 
 DELTA = 1e-5
 VALUES = 12  # to which scores are rounded where there are to be ties
@@ -30,16 +30,20 @@ RULES = {
     "Bonferroni(10)": Bonferroni(10),
     "Bonferroni(20)": Bonferroni(20),
 }
-GRID = {
-    "game": list(GAMES),
-    "mu": [0.5, 1.0, 2.0, 4.0],
-    "examples": [500, 2_000, 10_000],
-    "ties": [False, True],
-    "draws": [100],
-}
 
 
-def cell(
+@study(
+    "threshold-rules",
+    tolerance=1e-6,
+    paper={
+        "game": list(GAMES),
+        "mu": [0.5, 1.0, 2.0, 4.0],
+        "examples": [500, 2_000, 10_000],
+        "ties": [False, True],
+        "draws": [100],
+    },
+)
+def compared(
     game: str, mu: float, examples: int, ties: bool, draws: int, rng: np.random.Generator
 ) -> list[dict[str, Any]]:
     """Audit the same scores by every rule, and return what each of them comes to."""
@@ -57,16 +61,3 @@ def cell(
         low, median, high = np.quantile(bounds, [0.25, 0.5, 0.75]).tolist()
         rows.append({"rule": rule, "median": median, "quartile_1": low, "quartile_3": high})
     return rows
-
-
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from benchmarks import threshold_rules
-
-    experiment(
-        "threshold-rules",
-        threshold_rules.cell,
-        GRID,
-        tolerance=1e-6,
-        store=home() / "data" / "results",
-    )

@@ -39,8 +39,7 @@ def _query_pairs() -> dict[str, Any]:
     shares = np.bincount(votes.argmax(axis=1), minlength=CLASSES) / DRAWS
     drawing = (time.perf_counter() - start) * NEEDED / DRAWS * 2 * QUERIES
     error = np.abs(shares - worlds[0, 0]) / np.sqrt(worlds[0, 0] * (1 - worlds[0, 0]) / DRAWS)
-    nodes, step = vote_laws._grid(TEACHERS - 1, CLASSES, SIGMA)
-    other = vote_laws._polynomial_table(TEACHERS - 1, natural[0], nodes, step, SIGMA)
+    other = vote_laws.polynomial_table(TEACHERS - 1, natural[0], SIGMA)
     difference = np.abs(tables[0] - other).max()
     return _row(
         f"exact laws of {QUERIES:,} query pairs, {TEACHERS} teachers, {CLASSES} classes",

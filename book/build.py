@@ -113,7 +113,7 @@ class Measured(ExecutionWorkerLocalMProc):
         """Run it as Jupyter Cache does, then look at the kernel that has just ended."""
         result = ExecutionWorkerLocalMProc.execute(project_nb, data)
         page = Path(project_nb.uri)
-        root = page.parents[1]
+        root = Path(os.environ["AUDITKIT_FIGURES"]).parents[1]
         peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         about = {
             "page": page.relative_to(root).with_suffix("").as_posix(),
@@ -124,7 +124,8 @@ class Measured(ExecutionWorkerLocalMProc):
         }
         folder = root / "_build" / "runs"
         folder.mkdir(exist_ok=True)
-        (folder / f"{page.stem}.json").write_text(json.dumps(about, indent=1) + "\n")
+        name = about["page"].replace("/", "-")
+        (folder / f"{name}.json").write_text(json.dumps(about, indent=1) + "\n")
         return result
 
 

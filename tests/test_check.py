@@ -75,6 +75,20 @@ def test_a_fraction_lies_strictly_inside(value):
     assert _check.fraction("confidence", 0.5) == 0.5
 
 
+@pytest.mark.parametrize("value", [0.0, -0.1, 1.0000001])
+def test_a_rate_lies_above_zero_and_may_be_one(value):
+    assert _check.rate("sampling_rate", 1) == 1.0
+    with pytest.raises(ValueError, match=rf"sampling_rate must lie in \(0, 1\], got {value}"):
+        _check.rate("sampling_rate", value)
+
+
+def test_there_are_two_classes_at_least():
+    _check.classes("votes", np.ones((3, 2)))
+    for shape in ((), (0,), (5, 1)):
+        with pytest.raises(ValueError, match="votes must have at least 2 classes on its last axis"):
+            _check.classes("votes", np.ones(shape))
+
+
 def test_a_delta_may_be_zero_but_not_one():
     assert _check.delta("delta", 0) == 0.0
     for value in (1.0, -1e-9):

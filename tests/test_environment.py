@@ -1,6 +1,8 @@
 """One source of dependencies: the lock and the conda environment say what pyproject.toml says."""
 
 import re
+import subprocess
+import sys
 import tomllib
 from importlib.metadata import distribution
 from pathlib import Path
@@ -54,3 +56,11 @@ def test_conda_installs_the_same_lock_with_its_own_cpu_build_of_torch():
     assert conda["pytorch-cpu"] == LOCK["torch"]
     assert conda["jupytext"] == LOCK["jupytext"]
     assert Requirement(f"python{PROJECT['requires-python']}").specifier.contains(conda["python"])
+
+
+def test_the_experiments_are_found_from_any_folder(tmp_path):
+    code = "import experiments; print(experiments.__path__[0])"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, "`make` writes auditkit-chapters.pth when it installs"
+    assert Path(done.stdout.strip()) == ROOT / "chapters" / "experiments"

@@ -12,13 +12,13 @@ from auditkit.evidence import ErrorCounts, GuessCounts, Scores
 @pytest.mark.parametrize(
     ("counts", "message"),
     [
-        ((6, 5, 10), "correct must be at most guesses, got correct = 6 where guesses = 5"),
-        ((1, 11, 10), "guesses must be at most examples, got guesses = 11 where examples = 10"),
+        ((6, 5, 10), "correct must be at most guesses, got 6 of 5"),
+        ((1, 11, 10), "guesses must be at most examples, got 11 of 10"),
         ((-1, 5, 10), "correct must hold whole numbers of at least 0, got -1"),
         ((1, 2.5, 10), "guesses must hold whole numbers of at least 0, got 2.5"),
         ((1, 5, np.nan), "examples must hold finite numbers, got nan"),
         (([1, 2], [5, 5, 5], 10), "counts must have shapes that fit together: correct has"),
-        (([1, 6], 5, 10), "got correct = 6 where guesses = 5"),
+        (([1, 6], 5, 10), "got 6 of 5"),
     ],
 )
 def test_guesses_that_cannot_be_are_refused(counts, message):

@@ -41,17 +41,16 @@ def on(cluster, *arguments, store):  # noqa: ARG001 - joblib finds the cluster t
 
 
 def without(results, *columns):
-    names = {"seconds", *columns}
-    return [{name: row[name] for name in row if name not in names} for row in results.rows]
+    return results.drop(columns=["seconds", *columns])
 
 
 def test_a_cluster_gives_what_one_machine_gives(client, tmp_path):
     grid = {"sigma": [0.0, 0.5, 1.0, 1.5, 2.0]}
     alone = experiment("DASK-1", draws, grid, store=tmp_path / "alone")
     spread = on(client, "DASK-1", draws, grid, store=tmp_path / "spread")
-    assert without(spread, "process") == without(alone, "process")
-    assert {row["process"] for row in alone.rows} == {os.getpid()}
-    assert {row["process"] for row in spread.rows} <= set(client.run(os.getpid).values())
+    assert without(spread, "process").equals(without(alone, "process"))
+    assert set(alone["process"]) == {os.getpid()}
+    assert set(spread["process"]) <= set(client.run(os.getpid).values())
 
 
 def test_a_function_of_the_notebook_needs_no_module_on_the_workers(client, tmp_path):
@@ -61,7 +60,7 @@ def test_a_function_of_the_notebook_needs_no_module_on_the_workers(client, tmp_p
         return {"value": n + shift}
 
     results = on(client, "DASK-2", shifted, {"n": [1, 2]}, store=tmp_path)
-    assert [row["value"] for row in results.rows] == [2.0, 3.0]
+    assert results["value"].tolist() == [2.0, 3.0]
 
 
 def test_a_cell_that_fails_on_the_cluster_is_named_and_costs_no_other(client, tmp_path):
@@ -72,4 +71,4 @@ def test_a_cell_that_fails_on_the_cluster_is_named_and_costs_no_other(client, tm
     (tmp_path / "gate").touch()
     reopened = time.time()
     results = on(client, "DASK-3", gated, grid, store=tmp_path)
-    assert [row["time"] > reopened for row in results.rows] == [True, False, False]
+    assert (results["time"] > reopened).tolist() == [True, False, False]

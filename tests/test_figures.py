@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 
 mpl.use("agg")
@@ -20,13 +21,30 @@ from matplotlib import pyplot as plt
 from matplotlib.colors import to_rgb
 
 from auditkit import citable as package_citable
-from auditkit.experiment import experiment
-from auditkit.figures import GREY, INK, PALETTE, Citable, citable, house_style
+from auditkit.experiment import experiment, stored
+from auditkit.figures import (
+    GREY,
+    INK,
+    PALETTE,
+    Citable,
+    citable,
+    diagram,
+    draw,
+    house_style,
+    spread,
+    svg,
+    table,
+)
 
-MODULE = sys.modules["auditkit.figures"]
+MODULE = sys.modules["auditkit.figures.address"]
 LIGHT, DARK = "#ffffff", ("#121212", "#14181e")
 ALT = "The bound rises with the true value and stays below it."
 DATA = {"epsilon": [0.5, 1.0], "bound": [0.41, 0.87]}
+
+
+@pytest.fixture(autouse=True)
+def nothing_read(monkeypatch):
+    monkeypatch.setattr(MODULE, "READ", set())
 
 
 @pytest.fixture(autouse=True)
@@ -173,7 +191,7 @@ def test_a_figure_leaves_picture_numbers_and_provenance(tmp_path):
     assert about["provenance"] == "figures/FND-F1.json"
     assert (about["id"], about["title"], about["answers"]) == ("FND-F1", "Bounds", "OBS Figure 2")
     assert about["alt"] == ALT
-    assert set(about) >= {"code_sha256", "versions", "machine", "profile", "experiments", "bibtex"}
+    assert set(about) >= {"versions", "machine", "experiments", "command", "bibtex"}
     assert str(tmp_path) not in json.dumps(about)
 
 
@@ -235,27 +253,47 @@ def test_files_go_where_the_environment_says_and_else_to_build(tmp_path, monkeyp
     assert (tmp_path / "_build/figures/FND-F1.svg").exists()
 
 
-def test_the_experiments_behind_a_figure_are_named_with_their_hashes(tmp_path):
-    def double(n, rng):  # noqa: ARG001
-        return {"twice": 2 * n}
+def double(n):
+    return {"twice": 2 * n}
 
+
+def test_the_experiments_behind_a_figure_are_named_with_hashes_and_a_command(tmp_path, monkeypatch):
+    monkeypatch.setenv("AUDITKIT_PROFILE", "paper")
     runs = [experiment(f"E-{i}", double, {"n": [1, 2]}, store=tmp_path) for i in range(2)]
     citable(None, "FND-T1", runs[0], title="Twice", sources=runs[1:], directory=tmp_path)
     about = json.loads((tmp_path / "FND-T1.json").read_text())
-    assert [source["id"] for source in about["experiments"]] == ["E-1", "E-0"]
-    assert about["experiments"][1]["csv_sha256"] == runs[0].provenance["csv_sha256"]
+    assert [source["id"] for source in about["experiments"]] == ["E-0", "E-1"]
+    assert about["experiments"][0]["csv_sha256"] == runs[0].attrs["csv_sha256"]
+    assert about["command"] == "python -m experiments run E-0 E-1"
     assert (tmp_path / "FND-T1.csv").read_text().startswith("n,twice,seconds\n1,2,")
+
+
+def test_a_figure_without_a_source_on_a_page_that_reads_stored_results_is_refused(tmp_path):
+    run = experiment("E-1", double, {"n": [1, 2]}, store=tmp_path)
+    rows = [{"twice": int(run["twice"].sum())}]
+    MODULE.READ.add("E-1")
+    with pytest.raises(ValueError, match="FND-T1 does not say where its numbers come from"):
+        citable(None, "FND-T1", rows, title="Twice", directory=tmp_path)
+    for sources, named in (([run], ["E-1"]), ([], [])):
+        citable(None, "FND-T1", rows, title="Twice", sources=sources, directory=tmp_path)
+        about = json.loads((tmp_path / "FND-T1.json").read_text())
+        assert [source["id"] for source in about["experiments"]] == named
+    with pytest.raises(ValueError, match="sources must be tables as stored returns them"):
+        citable(None, "FND-T1", rows, title="Twice", sources=[pd.DataFrame()], directory=tmp_path)
+
+
+def test_what_has_been_read_is_remembered():
+    assert stored("pan-known").attrs["id"] in sys.modules["auditkit.experiment.provenance"].READ
 
 
 # --- the data ------------------------------------------------------------------------------------
 
 
 def test_columns_rows_and_frames_give_the_same_numbers(tmp_path):
-    pandas = pytest.importorskip("pandas")
     rows = [{"a": 1.5, "b": None}, {"a": 2.5, "b": "x"}]
     columns = {"a": np.array([1.5, 2.5]), "b": [None, "x"]}
     texts = set()
-    for data in (rows, columns, pandas.DataFrame(rows), iter(rows)):
+    for data in (rows, columns, pd.DataFrame(rows)):
         citable(None, "FND-T1", data, title="A table", directory=tmp_path)
         texts.add((tmp_path / "FND-T1.csv").read_text())
     assert texts == {"a,b\n1.5,\n2.5,x\n"}
@@ -276,11 +314,11 @@ def test_what_pandas_calls_nan_is_an_empty_field(tmp_path):
         ([], "at least one row"),
         ([{}], "at least one row"),
         ([1, 2], "columns by name, or rows that are mappings"),
-        ("text", "columns by name, or rows that are mappings"),
-        (3, "data must be columns by name, or rows that are mappings, got 3"),
-        (None, "data must be columns by name"),
+        ("text", "data must be a table, columns by name, or rows, got 'text'"),
+        (3, "data must be a table, columns by name, or rows, got 3"),
+        (None, "data must be a table, columns by name, or rows, got None"),
         ({"a": 1}, r"data\['a'\] must be a column of values, got 1"),
-        ([{"a": [1, 2]}], r"data\['a'\] must be a number"),
+        ([{"a": [1, 2]}], r"data\['a'\] must hold numbers and texts, got \[1, 2\]"),
     ],
 )
 def test_data_that_are_no_table_are_turned_away(tmp_path, data, message):
@@ -325,7 +363,7 @@ def test_a_table_is_readable_as_it_is_and_has_no_picture(tmp_path):
     assert '<th scope="col">name</th><th scope="col">value</th><th scope="col">n</th>' in html
     assert "<td>&lt;one&gt;</td><td>0.1235</td><td></td>" in html
     assert "<td>two</td><td>∞</td><td></td>" in html
-    assert "<td>12345</td>" in html
+    assert "<td>1.234e+04</td>" in html
     assert 'role="region" aria-label="Two values" tabindex="0"' in html
     assert "Answers" not in html
     assert re.findall(r"download>(\w+)<", html) == ["CSV", "provenance"]
@@ -411,3 +449,135 @@ def test_a_table_needs_none(tmp_path):
 def test_a_figure_is_one_of_matplotlib(tmp_path):
     with pytest.raises(TypeError, match="figure must be a matplotlib Figure, or None"):
         citable("plot.svg", "FND-F1", DATA, title="Bounds", alt=ALT, directory=tmp_path)
+
+
+# --- spread, draw, table -------------------------------------------------------------------------
+
+ROWS = pd.DataFrame(
+    [
+        {"epsilon": epsilon, "audit": audit, "seed": seed, "game": game, "bound": bound}
+        for epsilon in (2.0, 1.0)
+        for audit, shift in (("ours", 0.0), ("null", -1.0))
+        for seed in range(4)
+        for game in range(3)
+        for bound in [epsilon + shift + seed + 0.1 * game]
+    ]
+)
+
+
+def test_an_error_bar_is_the_t_interval_of_the_mean_over_repetitions_and_not_over_games():
+    found = spread(ROWS, ["epsilon", "audit"], "bound")
+    assert list(found) == ["epsilon", "audit", "mean", "half_width", "repetitions"]
+    assert found["epsilon"].tolist() == [2.0, 2.0, 1.0, 1.0]
+    assert found["repetitions"].tolist() == [4] * 4
+    assert found["mean"].tolist() == pytest.approx([3.6, 2.6, 2.6, 1.6])
+    # four trainings 0, 1, 2, 3: 3.182 · 1.291 / 2
+    assert found["half_width"].tolist() == pytest.approx([2.0543] * 4, rel=1e-4)
+    # more games of the same trainings make nobody surer
+    assert spread(pd.concat([ROWS, ROWS]), "epsilon", "bound")["half_width"].tolist() == (
+        pytest.approx(spread(ROWS, "epsilon", "bound")["half_width"].tolist())
+    )
+
+
+def test_an_interval_holds_the_true_mean_as_often_as_it_says():
+    rng = np.random.default_rng(0)
+    draws = pd.DataFrame({"audit": np.repeat(np.arange(4000), 5), "seed": np.tile(range(5), 4000)})
+    found = spread(draws.assign(bound=rng.normal(size=20_000)), "audit", "bound")
+    assert (found["mean"].abs() <= found["half_width"]).mean() == pytest.approx(0.95, abs=0.01)
+
+
+def test_one_repetition_has_no_interval_and_no_setting_is_one_row():
+    alone = spread(ROWS.query("seed == 0"), "epsilon", "bound")
+    assert alone["half_width"].isna().all()
+    assert len(spread(ROWS, [], "bound")) == 1
+    assert spread(ROWS, [], "bound", over=None)["half_width"].isna().all()
+
+
+def test_where_numbers_come_from_goes_along():
+    known = stored("pan-known")
+    assert spread(known, "noise", "difference", over=None).attrs == known.attrs
+    assert table(known, "noise", "epsilon", "difference", over=None).attrs == known.attrs
+    assert draw(known, "noise", "difference", over=None).data.attrs == known.attrs
+
+
+@pytest.mark.parametrize("wrong", ["delta", "seeds"])
+def test_a_column_that_is_not_there_is_named(wrong):
+    with pytest.raises(ValueError, match=f"frame has no column '{wrong}'; it has epsilon, audit"):
+        spread(ROWS, "epsilon", "bound", over=wrong)
+
+
+def test_a_table_is_compact_and_keeps_the_order():
+    found = table(ROWS, "epsilon", "audit", "bound")
+    assert list(found) == ["epsilon", "ours", "null"]
+    assert found["epsilon"].tolist() == [2.0, 1.0]
+    assert found["ours"].tolist() == ["3.60 ± 2.05", "2.60 ± 2.05"]
+    assert list(table(ROWS, "audit", "epsilon", "bound")) == ["audit", "epsilon = 2", "epsilon = 1"]
+    both = table(ROWS, ["epsilon", "audit"], [], ["bound", "game"], digits=1)
+    assert list(both) == ["epsilon", "audit", "bound", "game"]
+    assert both["game"].tolist() == ["1.0 ± 0.0"] * 4
+
+
+def test_a_drawing_has_means_bars_and_what_stands_beside_them(tmp_path):
+    drawing = draw(ROWS, "epsilon", "bound", "audit", names={"epsilon": "ε"})
+    drawing.truth(lambda epsilon: epsilon, "true ε").ceiling(9.0).paper({1.0: 2.0, 2.0: 3.0})
+    figure = drawing.finished()
+    (axes,) = figure.axes
+    bars = {bar.get_label(): bar for bar in axes.containers}
+    assert list(bars) == ["ours", "null"]
+    assert bars["null"].lines[0].get_color() == PALETTE["null"]["color"]
+    assert bars["ours"].lines[0].get_ydata().tolist() == pytest.approx([2.6, 3.6])
+    assert axes.get_xlabel() == "ε"
+    assert {text.get_text() for text in axes.texts} == {
+        "ours",
+        "null",
+        "true ε",
+        "ceiling",
+        "paper",
+    }
+    citable(drawing, "FND-F1", title="Bounds", alt=ALT, directory=tmp_path)
+    assert (tmp_path / "FND-F1.csv").read_text().startswith("epsilon,audit,mean,half_width,rep")
+
+
+def test_names_of_lines_that_end_together_stand_apart():
+    rows = ROWS.assign(bound=1.0)
+    figure = draw(rows, "epsilon", "bound", "audit").null(1.0).finished()
+    heights = sorted(text.xy[1] for text in figure.axes[0].texts)
+    assert min(np.diff(heights)) * figure.axes[0].bbox.height > 9
+
+
+def test_words_on_the_axis_make_points_side_by_side_and_panels_say_their_value():
+    drawing = draw(ROWS, "audit", "bound", "game", col="epsilon").null()
+    figure = drawing.finished()
+    assert [axes.get_title() for axes in figure.axes] == ["ε = 1", "ε = 2"]
+    places = [bar.lines[0].get_xdata()[0] for bar in figure.axes[0].containers]
+    assert places == sorted(set(places))
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["0", "1", "2"]
+    assert repr(drawing) == "Drawing(2 panels of bound by audit)"
+
+
+def test_a_column_of_truths_is_drawn_in_the_panel_it_belongs_to():
+    figure = draw(ROWS, "game", "bound", col="epsilon").truth("epsilon").finished()
+    for axes, epsilon in zip(figure.axes, (1.0, 2.0), strict=True):
+        assert set(axes.lines[-1].get_ydata()) == {epsilon}
+
+
+def test_more_roles_than_can_be_told_apart_are_refused():
+    rows = pd.DataFrame({"x": 1.0, "y": 1.0, "seed": 0, "who": list("abcdefg")})
+    with pytest.raises(ValueError, match="role must be a column of at most 6 values"):
+        draw(rows, "x", "y", "who")
+
+
+def test_a_diagram_has_boxes_and_arrows():
+    figure = diagram(
+        {"a": (0, 0, "a member", "ours"), "b": (1, 0, "model")}, [("a", "b", "trains")]
+    )
+    assert {text.get_text() for text in figure.axes[0].texts} >= {"a member", "model", "trains"}
+    with pytest.raises(ValueError, match="role must be one of"):
+        diagram({"a": (0, 0, "a", "blue")}, [])
+
+
+def test_a_picture_for_a_page_of_ones_own_is_a_part_of_it():
+    text = svg(drawn(), "scores", ALT)
+    assert text.startswith("<svg style=")
+    assert plt.get_fignums() == []
+    ElementTree.fromstring(text)

@@ -111,7 +111,7 @@ def test_no_delta_but_one_is_the_default_of_anything_in_the_package():
     }
     odd = {place for place, value in found if value not in ("1e-5", "None")}
     # both are PANORAMIA's; None is the command line's, which asks the method
-    assert odd == {"bounds/panoramia.py", "attacks/generated.py"}
+    assert odd == {"bounds/panoramia.py", "bounds/panoramia_games.py"}
 
 
 def test_nothing_is_assumed_between_two_worlds_unless_asked_for():

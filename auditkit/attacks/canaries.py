@@ -26,12 +26,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from auditkit import _check
-
-Floats = NDArray[np.float64]
+from auditkit._types import Floats, Randomness
 
 LOOKS = 25  # times that the reference model is asked for its confidence
 NUMBERS = 4_000_000  # of gradients that are held at once
@@ -81,7 +80,7 @@ def train_reference(
     sampling_rate: float = 1.0,
     clip: float | None = None,
     optimizer: str = "sgd",
-    rng: np.random.Generator | int | None,
+    rng: Randomness,
 ) -> Reference:
     """Train the reference model on which canaries are crafted, without noise.
 
@@ -125,9 +124,7 @@ def train_reference(
     """
     x, y = _records("features", features, "labels", labels)
     steps = _check.whole("steps", steps, least=1)
-    rate = _check.scalar("sampling_rate", sampling_rate)
-    if not 0.0 < rate <= 1.0:
-        raise ValueError(f"sampling_rate must lie in (0, 1], got {sampling_rate!r}")
+    rate = _check.rate("sampling_rate", sampling_rate)
     bound = None if clip is None else _check.positive("clip", clip)
     source = _check.generator("rng", rng)
     trained = _copied(model, x, "labels", y)
@@ -196,7 +193,7 @@ def crafted_input(
     steps: int = 1000,
     learning_rate: float = 0.003,
     objective: str = "norm",
-    rng: np.random.Generator | int | None,
+    rng: Randomness,
 ) -> Floats:
     r"""Craft the input of scenario S3, whose gradient points against that of z.
 
@@ -454,9 +451,7 @@ def whitened_direction(
         raise ValueError(
             f"others must have {difference.size} columns, as gradients have, got shape {rows.shape}"
         )
-    rate = _check.scalar("sampling_rate", sampling_rate)
-    if not 0.0 < rate <= 1.0:
-        raise ValueError(f"sampling_rate must lie in (0, 1], got {sampling_rate!r}")
+    rate = _check.rate("sampling_rate", sampling_rate)
     noise = _check.positive("noise_multiplier", noise_multiplier) * _check.positive("clip", clip)
     scaled = rows * (np.sqrt(rate * (1.0 - rate)) / noise)
     if len(scaled) < difference.size:  # the smaller of the two systems, by Woodbury's identity

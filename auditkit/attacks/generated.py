@@ -1,33 +1,23 @@
-"""PANORAMIA from the training data to the games: generated examples stand in for unseen ones.
+"""PANORAMIA from the training data to the scores: generated examples stand in for unseen ones.
 
 Part of the members trains a generator. What it makes is mixed with other members, and two
 classifiers learn to tell the kinds apart: a baseline, which sees the examples alone, and an attack,
 which also sees what the audited model makes of them. Both then score fresh pairs of a member and a
-generated example, of which a coin shows one. With real unseen examples in place of generated ones
-the same steps are the comparison that the paper calls RM;RN.
+generated example; `auditkit.bounds.panoramia_games` tosses the coins. With real unseen examples in
+place of generated ones the same steps are the comparison that the paper calls RM;RN.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditkit import _check
-from auditkit.bounds.one_run import one_run
-from auditkit.bounds.panoramia import PanoramiaEstimate, panoramia
-from auditkit.bounds.result import Bound
+from auditkit._types import Floats, Ints, Randomness
+from auditkit.evidence import PairedScores
 from auditkit.models.generators import Examples, Generator
-
-Floats = NDArray[np.float64]
-Randomness = np.random.Generator | int | None
-
-PAIRS = (
-    "A fair coin of its own decided which example of each pair the model was trained on, or both "
-    "come from one law: the neighbour has another example in its place."
-)
-APART = "None of the examples served to fit the attack."
 
 
 class Classifier(Protocol):
@@ -87,9 +77,7 @@ def cross_entropy(model: Classifier) -> Loss:
     return loss
 
 
-def sampled_labels(
-    model: Classifier, inputs: NDArray[Any], *, rng: Randomness
-) -> NDArray[np.int64]:
+def sampled_labels(model: Classifier, inputs: NDArray[Any], *, rng: Randomness) -> Ints:
     """Draw each example's label from the probabilities of a model.
 
     Parameters
@@ -125,7 +113,7 @@ def sampled_labels(
     said, classes = _said(model, inputs)
     steps = np.cumsum(said, axis=1, dtype=np.float64)
     draws = generator.random(len(steps)) * steps[:, -1]
-    labels: NDArray[np.int64] = classes[(draws[:, np.newaxis] > steps[:, :-1]).sum(axis=1)]
+    labels: Ints = classes[(draws[:, np.newaxis] > steps[:, :-1]).sum(axis=1)]
     return labels
 
 
@@ -158,44 +146,6 @@ def features_of(examples: Examples) -> Floats:
         return flat
     classes = np.arange(int(examples.labels.max(initial=0)) + 1)
     return np.column_stack((flat, examples.labels[:, np.newaxis] == classes))
-
-
-@dataclass(frozen=True, eq=False)
-class PairedScores:
-    """What a classifier says of both examples of every pair; higher means real.
-
-    Attributes
-    ----------
-    real : array of shape (pairs,)
-        Scores of the members.
-    other : array of shape (pairs,)
-        Scores of the examples they are paired with, generated or real.
-
-    Examples
-    --------
-    >>> PairedScores(np.array([3.0, 2.0]), np.array([1.0, 2.5])).shown(np.array([True, False]))
-    array([3. , 2.5])
-    """
-
-    real: Floats
-    other: Floats
-
-    def __post_init__(self) -> None:
-        for name in ("real", "other"):
-            scores = _check.numbers(name, getattr(self, name), ndim=1)
-            object.__setattr__(self, name, scores)
-        _check.same_length(real=self.real, other=self.other)
-
-    def __len__(self) -> int:
-        return len(self.real)
-
-    def shown(self, coins: NDArray[np.bool_]) -> Floats:
-        """Return the scores of the examples that coins show; True shows the real one."""
-        return np.where(coins, self.real, self.other)
-
-    def first(self, pairs: int) -> "PairedScores":
-        """Return the scores of so many pairs."""
-        return PairedScores(self.real[:pairs], self.other[:pairs])
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,234 +235,23 @@ class Mixture:
         return self.train_real, self.train_other, self.real, self.other
 
 
-def panoramia_games(
-    baseline: PairedScores,
-    attack: PairedScores,
-    *,
-    flips: int = 10,
-    delta: float = 0.0,
-    closeness_slack: float = 0.0,
-    confidence: float = 0.95,
-    rng: Randomness,
-) -> tuple[PanoramiaEstimate, ...]:
-    """Toss the coins of all pairs, and measure what the attack adds to the baseline; repeatedly.
-
-    Parameters
-    ----------
-    baseline, attack : PairedScores
-        Of the same pairs.
-    flips : int
-        How often the coins are tossed anew. The games share their pairs, so that they are not
-        independent.
-    delta, closeness_slack, confidence : float
-        As in `auditkit.panoramia`; each game holds by itself.
-    rng : Generator, int or None
-        Tosses the coins.
-
-    Returns
-    -------
-    tuple of PanoramiaEstimate
-        One a game.
-
-    References
-    ----------
-    PANORAMIA, Definition 2 and Algorithm 1.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> blind = PairedScores(rng.normal(0.5, 1, 2000), rng.normal(0, 1, 2000))
-    >>> seeing = PairedScores(rng.normal(3, 1, 2000), rng.normal(0, 1, 2000))
-    >>> games = panoramia_games(blind, seeing, flips=3, rng=0)
-    >>> [round(game.epsilon, 2) for game in games]
-    [3.51, 3.28, 3.47]
-    """
-    _check.same_length(baseline=baseline, attack=attack)
-    return tuple(
-        panoramia(
-            baseline.shown(coins),
-            attack.shown(coins),
-            coins,
-            delta=delta,
-            closeness_slack=closeness_slack,
-            confidence=confidence,
-        )
-        for coins in _coins(len(attack), flips, rng)
-    )
-
-
-def real_games(
-    attack: PairedScores, *, flips: int = 10, confidence: float = 0.95, rng: Randomness
-) -> tuple[Bound, ...]:
-    """Bound ε by the same games with unseen real examples in place of generated ones.
-
-    Members and others are of one law, so that c is 0 and needs no baseline. Half of the level is
-    spent on it all the same, so that the number compares with `panoramia_games`.
-
-    Parameters
-    ----------
-    attack : PairedScores
-        Of pairs of a member and an unseen real example.
-    flips, confidence, rng
-        As in `panoramia_games`.
-
-    Returns
-    -------
-    tuple of Bound
-        A lower bound for each game.
-
-    References
-    ----------
-    PANORAMIA, Section 5.2 (RM;RN).
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> attack = PairedScores(rng.normal(3, 1, 2000), rng.normal(0, 1, 2000))
-    >>> round(real_games(attack, flips=1, rng=0)[0].epsilon, 2)
-    3.64
-    """
-    level = (1.0 - _check.fraction("confidence", confidence)) / 2.0
-    blind = PairedScores(np.zeros(len(attack)), np.zeros(len(attack)))
-    games = panoramia_games(blind, attack, flips=flips, confidence=confidence, rng=rng)
-    return tuple(
-        Bound(
-            epsilon=game.c_plus_epsilon_lower,
-            delta=0.0,
-            confidence=1.0 - level,
-            claim="lower bound",
-            adjacency="substitute",
-            method="PANORAMIA with unseen real examples",
-            assumptions=(PAIRS, APART),
-            details={
-                name: game.details[name]
-                for name in ("examples", "members", "ceiling", "attack_guesses", "attack_correct")
-            },
-        )
-        for game in games
-    )
-
-
-def one_run_games(
-    scores: PairedScores,
-    *,
-    guess: str = "both",
-    flips: int = 10,
-    confidence: float = 0.95,
-    rng: Randomness,
-) -> tuple[Bound, ...]:
-    """Bound ε by guesses of either kind, with thresholds that are paid for.
-
-    The examples of the highest scores are guessed to be members, those of the lowest scores to be
-    others, and the rest is left alone. Both numbers run over a grid in which each is about 1.4
-    times the one before, and each pair of them is tested at its share of the level.
-
-    Parameters
-    ----------
-    scores : PairedScores
-        Of pairs of a member and an unseen real example, for example `Mixture.loss_scores`.
-    guess : {"both", "members"}
-        Whether others are guessed, too.
-    flips, confidence, rng
-        As in `panoramia_games`.
-
-    Returns
-    -------
-    tuple of Bound
-        A lower bound for each game.
-
-    References
-    ----------
-    Steinke, Nasr and Jagielski, "Privacy auditing with one (1) training run", 2023; PANORAMIA,
-    Appendix C.4, for the two thresholds and the union bound.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> scores = PairedScores(rng.normal(3, 1, 2000), rng.normal(0, 1, 2000))
-    >>> round(one_run_games(scores, flips=1, rng=0)[0].epsilon, 2)
-    4.23
-    """
-    level = 1.0 - _check.fraction("confidence", confidence)
-    both = _check.choice("guess", guess, ("both", "members")) == "both"
-    pairs = len(scores)
-    numbers = np.unique((10.0 * np.sqrt(2.0) ** np.arange(2 * np.log2(pairs))).astype(np.int64))
-    numbers = np.append(0, numbers[numbers <= pairs])
-    high, low = (table.ravel() for table in np.meshgrid(numbers, numbers if both else [0]))
-    possible = (high + low > 0) & (high + low <= pairs)
-    high, low = high[possible], low[possible]
-    if not high.size:
-        raise ValueError(f"scores must be of at least 10 pairs, got {pairs}")
-    found = []
-    for coins in _coins(pairs, flips, rng):
-        order = np.argsort(-scores.shown(coins), kind="stable")
-        hits = np.append(0, np.cumsum(coins[order]))
-        misses = np.append(0, np.cumsum(~coins[order][::-1]))
-        correct = hits[high] + misses[low]
-        tests = np.full(high.size, pairs)
-        sharper = 1.0 - level / high.size
-        every = one_run(correct, high + low, tests, delta=0.0, confidence=sharper).epsilon
-        best = int(np.argmax(every))
-        bound = one_run(correct[best], high[best] + low[best], pairs, delta=0.0, confidence=sharper)
-        found.append(
-            Bound(
-                epsilon=bound.epsilon,
-                delta=0.0,
-                confidence=confidence,
-                claim="lower bound",
-                adjacency="substitute",
-                method="one run with two thresholds",
-                assumptions=(PAIRS,),
-                details={
-                    "examples": pairs,
-                    "members_guessed": int(high[best]),
-                    "others_guessed": int(low[best]),
-                    "correct": int(correct[best]),
-                    "tests": int(high.size),
-                },
-            )
-        )
-    return tuple(found)
-
-
-@dataclass(frozen=True, eq=False)
-class GeneratedAudit:
-    """What `audit_with_generated` measured, and what the same steps say of a model without a leak.
+class GeneratedScores(NamedTuple):
+    """What `score_with_generated` says of the audited pairs.
 
     Attributes
     ----------
-    games : tuple of PanoramiaEstimate
-        The audited model, one a toss of the coins.
-    null_games : tuple of PanoramiaEstimate
-        A model that has not seen the audited members, at the same coins.
-    baseline, attack, null : PairedScores
-        Of the audited pairs.
+    baseline, attack : PairedScores
+        By the examples alone, and with the audited model.
+    null : PairedScores
+        With a model that has not seen the audited members.
     """
 
-    games: tuple[PanoramiaEstimate, ...]
-    null_games: tuple[PanoramiaEstimate, ...]
-    baseline: PairedScores = field(repr=False)
-    attack: PairedScores = field(repr=False)
-    null: PairedScores = field(repr=False)
-
-    def __str__(self) -> str:
-        c, both = (
-            np.mean([getattr(game, name) for game in self.games])
-            for name in ("c_lower", "c_plus_epsilon_lower")
-        )
-        measured, null = (
-            [game.details["difference"] for game in games]
-            for games in (self.games, self.null_games)
-        )
-        return (
-            f"ε̃ = {np.mean(measured):.2f} on average over {len(measured)} games "
-            f"(c ≥ {c:.2f}, c + ε ≥ {both:.2f}; ceiling {self.games[0].details['ceiling']:.2f}); "
-            f"a model without the members shows {np.mean(null):.2f}, "
-            f"and {np.quantile(null, 0.95):.2f} at its 95th percentile. An estimate, not a bound."
-        )
+    baseline: PairedScores
+    attack: PairedScores
+    null: PairedScores
 
 
-def audit_with_generated(
+def score_with_generated(
     members: Examples,
     model: Classifier,
     *,
@@ -520,11 +259,10 @@ def audit_with_generated(
     fit_model: Callable[[Examples, np.random.Generator], Classifier],
     training: int,
     audited: int,
-    flips: int = 10,
     classifier: Any = None,
     rng: Randomness,
-) -> GeneratedAudit:
-    """Audit a classifier after the fact, with nothing but its training data.
+) -> GeneratedScores:
+    """Score a classifier's members after the fact, with nothing but its training data.
 
     Of the members `training` train baseline and attack and `audited` are audited. Half of the rest
     trains the generator and a labeller, and the other half a model in which the audit should find
@@ -545,12 +283,15 @@ def audit_with_generated(
         Takes examples and a numpy Generator, and trains a model as the audited one was trained.
     training, audited : int
         How many members each part gets.
-    flips, classifier, rng
-        As in `panoramia_games` and `Mixture.scores`.
+    classifier
+        As in `Mixture.scores`.
+    rng : Generator, int or None
+        Deals the members, and is passed on to what is fitted.
 
     Returns
     -------
-    GeneratedAudit
+    GeneratedScores
+        For `auditkit.bounds.panoramia_games.generated_audit`.
 
     References
     ----------
@@ -567,10 +308,12 @@ def audit_with_generated(
     >>> members = Examples(rng.normal(size=(4000, 4)) + y[:, np.newaxis], y)
     >>> def fit(examples, rng):
     ...     return DecisionTreeClassifier(random_state=0).fit(examples.inputs, examples.labels)
-    >>> print(audit_with_generated(
+    >>> scores = score_with_generated(
     ...     members, fit(members, rng), fit_generator=fit_gaussian_mixtures, fit_model=fit,
     ...     training=1000, audited=1000, rng=0,
-    ... ))  # doctest: +ELLIPSIS
+    ... )
+    >>> from auditkit.bounds.panoramia_games import generated_audit
+    >>> print(generated_audit(*scores, rng=0))  # doctest: +ELLIPSIS
     ε̃ = ...
     """
     generator = _check.generator("rng", rng)
@@ -598,20 +341,16 @@ def audit_with_generated(
     mixture = Mixture(members[train], fake_train, members[audit], fake)
     helper = cross_entropy(fit_model(lessons, generator))
     baseline = mixture.scores(helper, classifier=classifier)
-    seed = int(generator.integers(2**63))
     attack, null = (
         mixture.scores(helper, each, classifier=classifier)
         for each in (loss, cross_entropy(unaware))
     )
-    games, null_games = (
-        panoramia_games(baseline, each, flips=flips, rng=seed) for each in (attack, null)
-    )
-    return GeneratedAudit(games, null_games, baseline, attack, null)
+    return GeneratedScores(baseline, attack, null)
 
 
 def split_members(
     members: int, *, training: int, audited: int, rng: Randomness
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Ints, Ints, Ints]:
     """Deal members at random: to the generator, to the training of the attack, and to the audit.
 
     Parameters
@@ -745,9 +484,3 @@ def _joined(parts: tuple[Examples, ...]) -> Examples:
     labels = [part.labels for part in parts if part.labels is not None]
     inputs = np.concatenate([part.inputs for part in parts])
     return Examples(inputs, np.concatenate(labels) if labels else None)
-
-
-def _coins(pairs: int, flips: int, rng: Randomness) -> NDArray[np.bool_]:
-    generator = _check.generator("rng", rng)
-    number = _check.whole("flips", flips, least=1)
-    return generator.random((number, pairs)) < 0.5

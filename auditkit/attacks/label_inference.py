@@ -20,11 +20,9 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from auditkit import _check, _keyed
+from auditkit._types import Bools, Floats, Ints
 from auditkit.evidence import GuessCounts
 from auditkit.thresholds import Fixed
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _MARGIN = 8.0  # standard deviations by which a game would have to fall short: chance below 1e-14
 
@@ -256,7 +254,7 @@ class _Ranking(NamedTuple):
     """What could be shown, by the size of its score, the largest first."""
 
     rows: Ints  # the example
-    true: NDArray[np.bool_]  # whether the label is the example's own
+    true: Bools  # whether the label is the example's own
     low: Floats  # where in [0, 1) the draws lie that generate the label
     high: Floats
     signs: NDArray[np.int8]  # of the score
@@ -348,7 +346,7 @@ def _intervals(reference: Floats, rows: Ints, labels: Ints) -> tuple[Floats, Flo
 def _count(
     draws: Floats,
     rows: Ints,
-    true: NDArray[np.bool_],
+    true: Bools,
     low: Floats,
     high: Floats,
     signs: NDArray[np.int8],

@@ -6,11 +6,10 @@ with a released sum, and guesses where a guess is worth most. A higher score mea
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from auditkit import _check, _keyed
-
-Floats = NDArray[np.float64]
+from auditkit._types import Floats, Ints
 
 
 def difficulty_calibration(target_losses: ArrayLike, reference_losses: ArrayLike) -> Floats:
@@ -197,9 +196,7 @@ def posterior_log_odds(scores: ArrayLike, log_odds: ArrayLike) -> Floats:
     return posterior
 
 
-def top_guesses(
-    evidence: ArrayLike, numbers: ArrayLike, *, worth: ArrayLike | None = None
-) -> NDArray[np.int64]:
+def top_guesses(evidence: ArrayLike, numbers: ArrayLike, *, worth: ArrayLike | None = None) -> Ints:
     """Guess by the sign of the evidence, where a guess is worth most, and abstain elsewhere.
 
     Examples of equal worth are guessed in an order drawn from a SHA-256 of the evidence, since a
@@ -241,7 +238,5 @@ def top_guesses(
     mixed = _keyed.generator(key, "ties").permutation(signed.size)
     place = np.empty(signed.size, np.int64)
     place[mixed[np.argsort(-value[mixed], kind="stable")]] = np.arange(signed.size)
-    guesses: NDArray[np.int64] = np.where(
-        place < most[:, np.newaxis], np.where(signed > 0.0, 1, -1), 0
-    )
+    guesses: Ints = np.where(place < most[:, np.newaxis], np.where(signed > 0.0, 1, -1), 0)
     return guesses

@@ -9,14 +9,12 @@ queries, so that it looks for a point that moves votes far from itself.
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from auditkit import _check
+from auditkit._types import Floats, Ints
 from auditkit.mechanisms.private_knn import neighbour_probability
 from auditkit.mechanisms.prompt_voting import PromptTask
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def runner_up(votes: ArrayLike) -> Ints:

@@ -1,29 +1,24 @@
 """Propensities: how likely each example is a member, judged by the example alone.
 
 Zero-run audits take them out of the count of correct guesses. Here they are fitted, on one sample
-or on hundreds of resamples at once, and put to the test. None of it can show that they are right.
+or on hundreds of resamples at once, and a rival makes the guesses that put them to the test in
+`auditkit.bounds.propensity`. None of it can show that they are right.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, ndtri
-from scipy.stats import beta, chi2, rankdata
+from scipy.stats import chi2
 
 from auditkit import _check, _keyed
-from auditkit.attacks._logistic import calibrate, fit_columns
-from auditkit.bounds.propensity import PropensityTest, reject_propensity
-from auditkit.bounds.result import Bound
+from auditkit._types import Bools, Floats, Ints, Randomness
+from auditkit.attacks.logistic import calibrate, fit_columns
 
-Floats = NDArray[np.float64]
-Randomness = np.random.Generator | int | None
 FOLDS = 5  # of the examples that calibrate the fit on the others
 AT_ONCE = 300  # resamples that are fitted side by side
-
-REJECTED = "The propensity model is rejected by the data that it is used on."
-NOT_REJECTED = "The propensity model is right: the data that it is used on do not reject it."
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,81 +295,24 @@ def conservative_propensity(
     return _chances(np.where(odds < 0.0, -1.0, 1.0) * (np.abs(odds) + reach * error))
 
 
-@dataclass(frozen=True)
-class CalibrationBin:
-    """Examples of like propensity: what was said of them, and how many are members.
-
-    Attributes
-    ----------
-    examples : int
-        How many there are.
-    said : float
-        Their mean propensity.
-    members : float
-        The share of members among them.
-    low, high : float
-        The 95% confidence interval of that share, by Clopper and Pearson.
-    """
-
-    examples: int
-    said: float
-    members: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class PropensityReport:
-    """What can be said of a propensity model before an audit.
-
-    Attributes
-    ----------
-    auc : float
-        How well propensities order members above others: 1/2 where nothing shifts.
-    largest_shift : float
-        The largest size of the log-odds. A composition takes it off in full.
-    kept : float
-        The mean of e^-shift: the share of correct guesses that the paper's correction keeps where
-        guesses do not look at propensities.
-    calibration : tuple of CalibrationBin
-        Propensities against memberships, point by point.
-    test : PropensityTest
-        Whether a rival model, fitted on half of the audited examples, rejects the propensities on
-        the other half.
-    """
-
-    auc: float
-    largest_shift: float
-    kept: float
-    calibration: tuple[CalibrationBin, ...]
-    test: PropensityTest
-
-
-def diagnose_propensity(
-    features: ArrayLike,
-    members: ArrayLike,
-    propensity: ArrayLike,
-    *,
-    confidence: float = 0.95,
-    bins: int = 10,
-    rng: Randomness,
-) -> PropensityReport:
-    """Say how far members and others differ, and whether a propensity model stands up to a rival.
+def rival_guesses(
+    features: ArrayLike, members: ArrayLike, propensity: ArrayLike, *, rng: Randomness
+) -> tuple[Ints, Bools]:
+    """Guess memberships by a model of another kind, which sees the features and the propensities.
 
     Parameters
     ----------
     features, members, propensity : array
         Of the audited examples. The audited model is not needed.
-    confidence : float
-        A right propensity model is rejected with probability at most one minus this.
-    bins : int
-        Number of calibration bins, of equally many examples.
     rng : Generator, int or None
-        Deals the halves, and thins the rival's guesses.
+        Deals the halves. The rival is fitted on one and guesses on the other.
 
     Returns
     -------
-    PropensityReport
+    guesses : ndarray of {-1, 0, 1}
+        For the examples of the other half.
+    tested : ndarray of bool, shape (examples,)
+        Which these are.
 
     Notes
     -----
@@ -384,83 +322,29 @@ def diagnose_propensity(
 
     References
     ----------
-    ZERO, Theorem C.1 and Section 9.
+    ZERO, Section 9.
 
     Examples
     --------
+    >>> from auditkit.bounds.propensity import diagnose_propensity
     >>> rng = np.random.default_rng(0)
     >>> features = rng.normal(size=(5000, 2))
     >>> members = rng.random(5000) < expit(features[:, 0] * features[:, 1])
-    >>> report = diagnose_propensity(features, members, np.full(5000, 0.5), rng=0)
-    >>> report.auc, report.test.rejected
-    (0.5, True)
+    >>> half = np.full(5000, 0.5)
+    >>> guesses, tested = rival_guesses(features, members, half, rng=0)
+    >>> diagnose_propensity(half, members, guesses, tested, rng=0).test.rejected
+    True
     """
     rows, truth = _features("features", features), _check.members("members", members)
     chances = _check.fractions("propensity", propensity, ndim=1)
     _check.same_length(features=rows, members=truth, propensity=chances)
-    bins = _check.whole("bins", bins, least=1)
     generator = _dealer(rng, rows)
     odds = np.log(chances) - np.log1p(-chances)
-    order = np.argsort(odds, kind="stable")
     half = generator.permutation(truth.size) < truth.size // 2
     both = np.column_stack((rows, odds))
     rival = _rival(both[half], truth[half], both[~half], generator)
     bold = expit(np.abs(rival)) * (1.0 + np.exp(-np.abs(odds[~half]))) > 1.0
-    guesses = np.where(bold, np.where(rival > 0.0, 1, -1), 0)
-    return PropensityReport(
-        auc=_auc(odds, truth),
-        largest_shift=float(np.abs(odds).max()),
-        kept=float(np.exp(-np.abs(odds)).mean()),
-        calibration=tuple(
-            _bin(chances[part], truth[part]) for part in np.array_split(order, bins) if part.size
-        ),
-        test=reject_propensity(
-            guesses, truth[~half], chances[~half], confidence=confidence, rng=generator
-        ),
-    )
-
-
-def gated(bound: Bound, test: PropensityTest) -> Bound:
-    """Return the bound as an estimate if its propensity model is rejected.
-
-    A model that is not rejected need not be right. The result says so among its assumptions.
-
-    Parameters
-    ----------
-    bound : Bound
-        As `zero_run` returns it.
-    test : PropensityTest
-        Of the propensities that it was made with, by guesses that never met the audited model.
-
-    Returns
-    -------
-    Bound
-        The same number. Its claim is "estimate" if the test rejects, and unchanged if not.
-
-    References
-    ----------
-    Not in ZERO, which proposes the test (Section 9) and leaves open what follows from it.
-
-    Examples
-    --------
-    >>> from auditkit import zero_run
-    >>> rng = np.random.default_rng(0)
-    >>> betrayed = np.where(rng.random(2000) < 0.5, 1, -1)
-    >>> members = rng.random(2000) < np.where(betrayed > 0, 0.8, 0.2)
-    >>> test = reject_propensity(betrayed, members, np.full(2000, 0.5), rng=0)
-    >>> gated(zero_run(betrayed, members, np.full(2000, 0.5), rng=0), test).claim
-    'estimate'
-    """
-    if not isinstance(bound, Bound):
-        raise TypeError(f"bound must be a Bound, got {bound!r:.60}")
-    if not isinstance(test, PropensityTest):
-        raise TypeError(f"test must be a PropensityTest, got {test!r:.60}")
-    sentence = REJECTED if test.rejected else NOT_REJECTED
-    details = {**bound.details, "rejection_p_value": test.p_value}
-    assumptions = (*bound.assumptions, sentence)
-    if test.rejected:
-        return replace(bound, claim="estimate", assumptions=assumptions, details=details)
-    return replace(bound, assumptions=assumptions, details=details)
+    return np.where(bold, np.where(rival > 0.0, 1, -1), 0), ~half
 
 
 @dataclass(frozen=True, eq=False)
@@ -468,7 +352,7 @@ class _Sample:
     """Examples to fit on: standardised features with a column of ones, in single precision."""
 
     rows: NDArray[np.float32]
-    members: NDArray[np.bool_]
+    members: Bools
     centre: Floats
     scale: Floats
 
@@ -517,27 +401,7 @@ def _chances(odds: Floats) -> Floats:
     return chances
 
 
-def _auc(scores: Floats, members: NDArray[np.bool_]) -> float:
-    own, others = int(members.sum()), int((~members).sum())
-    if not own or not others:
-        raise ValueError("members must hold members and others, got one kind")
-    return float((rankdata(scores)[members].sum() - own * (own + 1) / 2.0) / (own * others))
-
-
-def _bin(chances: Floats, members: NDArray[np.bool_]) -> CalibrationBin:
-    number, own = members.size, int(members.sum())
-    return CalibrationBin(
-        examples=number,
-        said=float(chances.mean()),
-        members=own / number,
-        low=float(beta.ppf(0.025, own, number - own + 1)) if own else 0.0,
-        high=float(beta.ppf(0.975, own + 1, number - own)) if own < number else 1.0,
-    )
-
-
-def _rival(
-    features: Floats, members: NDArray[np.bool_], sought: Floats, rng: np.random.Generator
-) -> Floats:
+def _rival(features: Floats, members: Bools, sought: Floats, rng: np.random.Generator) -> Floats:
     """Return log-odds by a model of another kind."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 

@@ -16,10 +16,10 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from auditkit import _check
+from auditkit._types import Floats
 from auditkit.attacks.canaries import gradient_direction, logit_score
 from auditkit.mechanisms.dp_sgd import GradientCanary, InputCanary, Trained
 
-Floats: TypeAlias = NDArray[np.float64]
 Canary: TypeAlias = InputCanary | GradientCanary
 
 

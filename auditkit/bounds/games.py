@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, betainccinv
+from scipy.special import betainc
 
+from auditkit._types import Bools, Floats, Ints
+from auditkit.bounds.clopper_pearson import upper_limit
 from auditkit.bounds.result import Bound
 from auditkit.bounds.two_worlds import FIXED, two_worlds
 from auditkit.evidence import ErrorCounts, GuessCounts, Scores
@@ -33,8 +35,8 @@ class Candidates:
         From a confidence to what the counts prove, one ε a rule.
     """
 
-    settings: NDArray[np.float64]
-    cuts: NDArray[np.float64]
+    settings: Floats
+    cuts: Floats
     bound: Callable[[float], Bound]
 
     def best(self, confidence: float) -> tuple[int, Bound]:
@@ -117,11 +119,11 @@ class OneRunGame:
         """Return a candidate's setting as a rule."""
         return Fixed(guesses=setting)
 
-    def _shares(self, scores: Scores, shares: NDArray[np.float64]) -> Candidates:
+    def _shares(self, scores: Scores, shares: Floats) -> Candidates:
         sizes = np.unique([Fixed(guesses=share).number(len(scores)) for share in shares.tolist()])
         return self._extremes(scores, sizes[::-1])
 
-    def _extremes(self, scores: Scores, sizes: NDArray[np.int64]) -> Candidates:
+    def _extremes(self, scores: Scores, sizes: Ints) -> Candidates:
         """Count the correct guesses on the most extreme scores, for every number of guesses."""
         correct, cuts = self._ranked(scores, sizes)
         heard = None
@@ -132,9 +134,7 @@ class OneRunGame:
         counts = GuessCounts(correct, sizes, len(scores))
         return Candidates(sizes / len(scores), cuts, self._bound_of(counts, heard))
 
-    def _ranked(
-        self, scores: Scores, sizes: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _ranked(self, scores: Scores, sizes: Ints) -> tuple[Ints, Floats]:
         """Return how many guesses on the most extreme scores are right, and where they are cut."""
         order = scores.shuffled("ties")
         values, members = scores.values[order], scores.members[order]
@@ -152,7 +152,7 @@ class OneRunGame:
     def _bound_of(self, counts: GuessCounts, heard: GuessCounts | None) -> Callable[[float], Bound]:
         """Return what the counts prove at a confidence, with what a placebo heard could explain."""
 
-        def proved(correct: NDArray[np.int64], confidence: float) -> Bound:
+        def proved(correct: Ints, confidence: float) -> Bound:
             return self.theorem(correct, counts.guesses, counts.examples, confidence=confidence)
 
         def bound(confidence: float) -> Bound:
@@ -173,12 +173,12 @@ class OneRunGame:
 
 
 def plausible_count(
-    correct: NDArray[np.int64],
-    guesses: NDArray[np.int64],
-    audited: NDArray[np.int64],
+    correct: Ints,
+    guesses: Ints,
+    audited: Ints,
     *,
     level: float,
-) -> NDArray[np.int64]:
+) -> Ints:
     """Return how many of an audit's guesses may be right where a placebo had so many.
 
     The placebo's accuracy has an upper limit, Clopper and Pearson's at half the level. Guesses of
@@ -186,9 +186,7 @@ def plausible_count(
     own accuracy exceed it with chance `level` at most.
     """
     half = level / 2.0
-    good = np.maximum(guesses - correct, 1)
-    limit = np.where(correct == guesses, 1.0, betainccinv(correct + 1.0, good, half))
-    chance = np.maximum(limit, 0.5)
+    chance = np.maximum(upper_limit(correct, guesses, half), 0.5)
     low, high = np.zeros_like(audited), audited.copy()  # 0 is exceeded too often, all never
     while (high - low > 1).any():
         middle = (low + high) // 2
@@ -270,7 +268,7 @@ class TwoWorldsGame:
         """Return a candidate's setting as a rule."""
         return Fixed(setting)
 
-    def _at(self, scores: Scores, cuts: NDArray[np.float64]) -> Candidates:
+    def _at(self, scores: Scores, cuts: Floats) -> Candidates:
         counts = ErrorCounts.at(scores, cuts)
         return Candidates(cuts, cuts, lambda level: self._bound(counts, level))
 
@@ -302,12 +300,12 @@ def _parts(scores: Scores, groups: list[NDArray[Any]], fraction: float) -> tuple
     return scores.take(np.concatenate(first)), scores.take(np.concatenate(second))
 
 
-def _running(right: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _running(right: Bools) -> Ints:
     """Return how many of the first 0, 1, 2, ... are right."""
     return np.concatenate(([0], np.cumsum(right)))
 
 
-def _spaced(size: int, number: int) -> NDArray[np.int64]:
+def _spaced(size: int, number: int) -> Ints:
     """Return up to `number` different ranks from 1 to half of `size`, evenly spaced in the log."""
     if number == 0:
         return np.empty(0, dtype=np.int64)

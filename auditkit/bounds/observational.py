@@ -6,10 +6,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import betainc, betaln
 
 from auditkit import _check
+from auditkit._types import Floats, Ints
 from auditkit.bounds.games import OneRunGame, plausible_count
 from auditkit.bounds.one_run import one_run_fdp
 from auditkit.bounds.result import Bound
@@ -165,7 +166,7 @@ def tau_from_placebo(
     audit_guesses: ArrayLike,
     audit_examples: ArrayLike,
     level: float,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the smallest τ at which no count that a placebo makes plausible proves anything.
 
     The placebo's accuracy has an upper confidence limit (Clopper and Pearson's, at half the level).
@@ -229,7 +230,7 @@ def tau_from_placebo(
     return np.asarray(_least_tau(silenced, r, level / 2.0) / m)
 
 
-def _least_tau(c: NDArray[np.int64], r: NDArray[np.int64], level: float) -> NDArray[np.float64]:
+def _least_tau(c: Ints, r: Ints, level: float) -> Floats:
     """Return the smallest τ m at which the recursion does not reject ε = 0 for c of r guesses.
 
     Its rises form a geometric series there. Their sum falls short of r / m exactly if the first
@@ -240,7 +241,7 @@ def _least_tau(c: NDArray[np.int64], r: NDArray[np.int64], level: float) -> NDAr
     fewer = betainc(r - c + 1.0, c, 0.5)
     # a hair below, so that rounding in the recursion cannot take it for reached
     first = (1.0 - 1e-9) * (1.0 - level) * c * chance / fewer
-    least: NDArray[np.float64] = (1.0 + 1e-12) * level * (2 * c - r) - first
+    least: Floats = (1.0 + 1e-12) * level * (2 * c - r) - first
     return np.maximum(least, 0.0)
 
 

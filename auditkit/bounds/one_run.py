@@ -12,11 +12,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numba import njit, prange
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainccinv, betaincinv
+from numpy.typing import ArrayLike
 
 from auditkit import _check
-from auditkit.bounds.result import Bound
+from auditkit._types import Floats, Ints
+from auditkit.bounds.clopper_pearson import lower_limit, upper_limit
+from auditkit.bounds.result import Bound, plain
 from auditkit.bounds.tradeoff import (
     GaussianDP,
     PureDP,
@@ -26,7 +27,7 @@ from auditkit.bounds.tradeoff import (
 )
 
 Family: TypeAlias = str | Callable[[float], TradeOff]
-Counts: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+Counts: TypeAlias = tuple[Ints, Ints, Ints]
 
 _GAUSSIAN, _PURE = 0, 1
 _SHORT = 0.05  # steps at which the series below are exact to 1e-9
@@ -102,7 +103,7 @@ def one_run(
     if delta > 0.0:
         epsilon = _with_delta(c, r, m, delta, level, epsilon)
     return Bound(
-        epsilon=_plain(epsilon),
+        epsilon=plain(epsilon),
         delta=delta,
         confidence=confidence,
         claim="lower bound",
@@ -175,26 +176,26 @@ def one_run_fdp(
     parameter = largest_rejected(c, r, m, family=family, level=level, tau=tau)
     name = "mu" if _code(family) == _GAUSSIAN else "parameter"
     return Bound(
-        epsilon=_plain(_epsilon_of(family, parameter, delta)),
+        epsilon=plain(_epsilon_of(family, parameter, delta)),
         delta=delta,
         confidence=confidence,
         claim="lower bound",
         adjacency="add/remove",
         method=f"one run, f-DP recursion over the {_family_name(family)} family",
         assumptions=_assumptions(family, delta, tau),
-        details={name: _plain(parameter), "tau": tau, **_operating_point(c, r, m, level)},
+        details={name: plain(parameter), "tau": tau, **_operating_point(c, r, m, level)},
     )
 
 
 def largest_rejected(
-    correct: NDArray[np.int64],
-    guesses: NDArray[np.int64],
-    examples: NDArray[np.int64],
+    correct: Ints,
+    guesses: Ints,
+    examples: Ints,
     *,
     family: Family,
     level: ArrayLike,
     tau: float,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the largest parameter of a family that each count rules out, 0 where none is."""
     together = np.broadcast_arrays(correct, guesses, examples, np.asarray(level, dtype=np.float64))
     c, r, m, levels = (values.ravel().copy() for values in together)
@@ -218,7 +219,7 @@ def best_over_thresholds(
     family: str = "gaussian",
     level: float = 0.05,
     tau: float = 0.0,
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+) -> tuple[Floats, Ints]:
     """Return the largest parameter ruled out along the last axis, and where it stands.
 
     A threshold that cannot beat the best so far costs one pass of the recursion, not a search. The
@@ -245,9 +246,7 @@ def _border(correct: ArrayLike, guesses: ArrayLike, examples: ArrayLike) -> Coun
     return c.copy(), r.copy(), m.copy()
 
 
-def _operating_point(
-    c: NDArray[np.int64], r: NDArray[np.int64], m: NDArray[np.int64], level: float
-) -> dict[str, Any]:
+def _operating_point(c: Ints, r: Ints, m: Ints, level: float) -> dict[str, Any]:
     counts = {"examples": m, "guesses": r, "correct": c}
     return {
         **{name: int(value) if value.ndim == 0 else value for name, value in counts.items()},
@@ -255,33 +254,27 @@ def _operating_point(
     }
 
 
-def _plain(value: NDArray[np.float64]) -> float | NDArray[np.float64]:
-    return float(value) if value.ndim == 0 else value
-
-
 # (ε, δ)
 
 
-def _without_delta(c: NDArray[np.int64], r: NDArray[np.int64], level: float) -> NDArray[np.float64]:
+def _without_delta(c: Ints, r: Ints, level: float) -> Floats:
     """Return the logit of the Clopper-Pearson lower limit of c of r, and at least 0."""
-    epsilon = np.zeros(c.shape)
-    some = c > 0
-    right, wrong = c[some].astype(float), (r - c)[some] + 1.0
-    odds = np.log(betaincinv(right, wrong, level)) - np.log(betainccinv(wrong, right, level))
-    epsilon[some] = np.maximum(odds, 0.0)
-    return epsilon
+    # the limit's distance from 1 is a limit on the wrong guesses, with all its digits
+    with np.errstate(divide="ignore"):
+        odds = np.log(lower_limit(c, r, level)) - np.log(upper_limit(r - c, r, level))
+    return np.asarray(np.maximum(odds, 0.0))
 
 
 def _with_delta(
-    c: NDArray[np.int64],
-    r: NDArray[np.int64],
-    m: NDArray[np.int64],
+    c: Ints,
+    r: Ints,
+    m: Ints,
     delta: float,
     level: float,
-    highest: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    highest: Floats,
+) -> Floats:
     """Return the largest rejected ε of each count, below its value at δ = 0."""
-    weight: NDArray[np.float64] = np.asarray(2.0 * delta * m)
+    weight: Floats = np.asarray(2.0 * delta * m)
     if c.size > _FEW:
         lanes = _search_delta_lanes(c.ravel(), r.ravel(), weight.ravel(), highest.ravel(), level)
         return lanes.reshape(c.shape)
@@ -307,12 +300,12 @@ def _search_delta(v: int, r: int, weight: float, high: float, level: float) -> f
 
 @njit(parallel=True, cache=True)
 def _search_delta_lanes(
-    correct: NDArray[np.int64],
-    guesses: NDArray[np.int64],
-    weight: NDArray[np.float64],
-    highest: NDArray[np.float64],
+    correct: Ints,
+    guesses: Ints,
+    weight: Floats,
+    highest: Floats,
     level: float,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Search every lane on its own."""
     result = np.zeros(correct.size)
     for lane in prange(correct.size):
@@ -405,9 +398,7 @@ def _assumptions(family: Family, delta: float, tau: float) -> tuple[str, ...]:
     )
 
 
-def _epsilon_of(
-    family: Family, parameter: NDArray[np.float64], delta: float
-) -> NDArray[np.float64]:
+def _epsilon_of(family: Family, parameter: Floats, delta: float) -> Floats:
     code = _code(family)
     if code is not None:
         curves = GaussianDP(parameter) if code == _GAUSSIAN else PureDP(parameter)
@@ -570,12 +561,12 @@ def _search(
 @njit(parallel=True, cache=True)
 def _search_lanes(
     family: int,
-    correct: NDArray[np.int64],
-    guesses: NDArray[np.int64],
-    examples: NDArray[np.int64],
-    level: NDArray[np.float64],
+    correct: Ints,
+    guesses: Ints,
+    examples: Ints,
+    level: Floats,
     tau: float,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Search every lane on its own."""
     result = np.zeros(correct.size)
     for lane in prange(correct.size):
@@ -588,12 +579,12 @@ def _search_lanes(
 @njit(parallel=True, cache=True)
 def _best_of_rows(
     family: int,
-    correct: NDArray[np.int64],
-    guesses: NDArray[np.int64],
-    examples: NDArray[np.int64],
+    correct: Ints,
+    guesses: Ints,
+    examples: Ints,
     level: float,
     tau: float,
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+) -> tuple[Floats, Ints]:
     """Search each row from the best parameter that its earlier columns have reached."""
     rows, columns = correct.shape
     best, where = np.zeros(rows), np.zeros(rows, np.int64)

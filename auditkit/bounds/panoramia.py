@@ -10,10 +10,12 @@ from dataclasses import dataclass, replace
 from math import ceil, floor
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc, betaincinv, logit
+from numpy.typing import ArrayLike
+from scipy.special import betainc, logit
 
 from auditkit import _check
+from auditkit._types import Bools, Floats
+from auditkit.bounds.clopper_pearson import lower_limit
 from auditkit.bounds.result import Bound, noticed, rounded, short_of
 from auditkit.bounds.scores import doubted, exact_half
 from auditkit.evidence import Scores
@@ -239,7 +241,7 @@ def _ceiling(correct: float, thresholds: float, level: float) -> float:
 def _estimate(
     weak: _OperatingPoint,
     strong: _OperatingPoint,
-    members: NDArray[np.bool_],
+    members: Bools,
     delta: float,
     gamma: float,
     confidence: float,
@@ -296,7 +298,7 @@ def _allowance(examples: int, gamma: float, delta: float, level: float) -> tuple
 
 
 def _best_threshold(
-    scores: NDArray[np.float64], members: NDArray[np.bool_], level: float, discounted: int
+    scores: Floats, members: Bools, level: float, discounted: int
 ) -> _OperatingPoint:
     """Return the best lower bound on the log-odds of a right guess, not below 0."""
     order = np.argsort(-scores, kind="stable")
@@ -307,12 +309,7 @@ def _best_threshold(
     # A threshold with fewer right guesses and no fewer wrong ones than another cannot be best.
     useful = np.append(wrong[1:] > wrong[:-1], True) & np.append(True, correct[1:] > correct[:-1])
     at, correct, wrong = last[useful], correct[useful], wrong[useful]
-    proven = correct - discounted
-    some = proven > 0
-    bounds = np.full(len(at), -np.inf)
-    bounds[some] = logit(
-        betaincinv(proven[some], wrong[some] + discounted + 1.0, level / len(last))
-    )
+    bounds = logit(lower_limit(correct - discounted, at + 1, level / len(last)))
     best = int(np.argmax(bounds))
     return _OperatingPoint(
         lower=max(0.0, float(bounds[best])),

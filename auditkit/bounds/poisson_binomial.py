@@ -6,13 +6,12 @@ normal approximation of its tail is off where audits need it, so the tail is sum
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 from scipy.special import expit
 
-Array = NDArray[np.float64]
+from auditkit._types import Floats
 
 
-def poisson_binomial_tail(chances: Array, count: int) -> float:
+def poisson_binomial_tail(chances: Floats, count: int) -> float:
     """Return the probability of at least `count` successes.
 
     The law of the misses is built one trial after the other. All terms are positive: for 10,000
@@ -47,7 +46,7 @@ def poisson_binomial_tail(chances: Array, count: int) -> float:
     return min(1.0, float(misses(1.0 - chances, len(chances) - count, 0.0).sum()))
 
 
-def largest_epsilon(shifts: Array, count: int, level: float) -> float:
+def largest_epsilon(shifts: Floats, count: int, level: float) -> float:
     """Return the largest ε, and at least 0, at which `count` successes are rejected.
 
     Trial i succeeds with probability ``sigmoid(ε + shifts[i])``, its shift not negative. Rejected
@@ -96,7 +95,7 @@ def largest_epsilon(shifts: Array, count: int, level: float) -> float:
     return max(0.0, float(epsilon) + _tilt(law, chances, level))
 
 
-def _with_mean(shifts: Array, mean: float) -> float:
+def _with_mean(shifts: Floats, mean: float) -> float:
     """Return the ε, at least 0, at which about `mean` successes are expected."""
     epsilon = 0.0
     while True:
@@ -107,7 +106,7 @@ def _with_mean(shifts: Array, mean: float) -> float:
         epsilon += missing / (chances @ (1.0 - chances))
 
 
-def _tilt(law: Array, chances: Array, level: float) -> float:
+def _tilt(law: Floats, chances: Floats, level: float) -> float:
     """Return the change of ε at which the total of `law`, tilted, is `level`."""
     numbers = np.arange(len(law))
     total, tilt = law.sum(), 0.0
@@ -129,7 +128,7 @@ def _tilt(law: Array, chances: Array, level: float) -> float:
 
 
 @njit(cache=True)
-def misses(chances: Array, most: int, floor: float) -> Array:
+def misses(chances: Floats, most: int, floor: float) -> Floats:
     """Return the probabilities of 0, 1, … `most` misses; entries below `floor` may be dropped."""
     law = np.zeros(most + 1)
     law[0] = 1.0

@@ -4,15 +4,22 @@ The corrections of `zero_run` are as good as the propensities that they are give
 that those are right, but a rival who sees more in the examples can prove that they are wrong.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc, expit
 
 from auditkit import _check
+from auditkit._types import Bools, Floats, Randomness
+from auditkit.bounds.clopper_pearson import limits
 from auditkit.bounds.poisson_binomial import poisson_binomial_tail
+from auditkit.bounds.result import Bound
 from auditkit.bounds.shift_corrections import games_of, shift_of
+from auditkit.evidence import Scores
+
+REJECTED = "The propensity model is rejected by the data that it is used on."
+NOT_REJECTED = "The propensity model is right: the data that it is used on do not reject it."
 
 
 @dataclass(frozen=True)
@@ -56,7 +63,7 @@ def reject_propensity(
     propensity: ArrayLike,
     *,
     confidence: float = 0.95,
-    rng: np.random.Generator | int | None = None,
+    rng: Randomness = None,
 ) -> PropensityTest:
     """Test a propensity model with guesses that use the examples alone.
 
@@ -132,6 +139,175 @@ def reject_propensity(
         threshold=high,
         untampered_p_value=poisson_binomial_tail(expit(shift[game.guessed]), game.correct),
     )
+
+
+@dataclass(frozen=True)
+class CalibrationBin:
+    """Examples of like propensity: what was said of them, and how many are members.
+
+    Attributes
+    ----------
+    examples : int
+        How many there are.
+    said : float
+        Their mean propensity.
+    members : float
+        The share of members among them.
+    low, high : float
+        The 95% confidence interval of that share, by Clopper and Pearson.
+    """
+
+    examples: int
+    said: float
+    members: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, chances: Floats, members: Bools) -> "CalibrationBin":
+        """Compare what was said of examples with what they are."""
+        number, own = members.size, int(members.sum())
+        low, high = limits(own, number, 0.025)
+        return cls(number, float(chances.mean()), own / number, float(low), float(high))
+
+
+@dataclass(frozen=True)
+class PropensityReport:
+    """What can be said of a propensity model before an audit.
+
+    Attributes
+    ----------
+    auc : float
+        How well propensities order members above others: 1/2 where nothing shifts.
+    largest_shift : float
+        The largest size of the log-odds. A composition takes it off in full.
+    kept : float
+        The mean of e^-shift: the share of correct guesses that the paper's correction keeps where
+        guesses do not look at propensities.
+    calibration : tuple of CalibrationBin
+        Propensities against memberships, point by point.
+    test : PropensityTest
+        Whether a rival model, fitted on half of the audited examples, rejects the propensities on
+        the other half.
+    """
+
+    auc: float
+    largest_shift: float
+    kept: float
+    calibration: tuple[CalibrationBin, ...]
+    test: PropensityTest
+
+
+def diagnose_propensity(
+    propensity: ArrayLike,
+    members: ArrayLike,
+    guesses: ArrayLike,
+    tested: ArrayLike,
+    *,
+    confidence: float = 0.95,
+    bins: int = 10,
+    rng: Randomness = None,
+) -> PropensityReport:
+    """Say how far members and others differ, and whether a propensity model stands up to a rival.
+
+    Parameters
+    ----------
+    propensity, members : array_like, shape (examples,)
+        Of the audited examples. The audited model is not needed.
+    guesses : array_like of {-1, 0, 1}
+        Of a rival that never met the audited model, for the examples `tested`.
+    tested : array_like of bool, shape (examples,)
+        Examples that the rival was not fitted on. `auditkit.attacks.propensity.rival_guesses` has
+        both.
+    confidence : float
+        A right propensity model is rejected with probability at most one minus this.
+    bins : int
+        Number of calibration bins, of equally many examples.
+    rng : Generator, int or None
+        As in `reject_propensity`.
+
+    Returns
+    -------
+    PropensityReport
+
+    References
+    ----------
+    ZERO, Theorem C.1 and Section 9.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> betrayed = np.where(rng.random(2000) < 0.5, 1, -1)
+    >>> members = rng.random(2000) < np.where(betrayed > 0, 0.8, 0.2)
+    >>> half = np.full(2000, 0.5)
+    >>> report = diagnose_propensity(half, members, betrayed, np.full(2000, True), rng=0)
+    >>> report.auc, report.test.rejected
+    (0.5, True)
+    """
+    chances = _check.fractions("propensity", propensity, ndim=1)
+    truth, where = _check.members("members", members), _check.members("tested", tested)
+    _check.same_length(propensity=chances, members=truth, tested=where)
+    if truth.all() or not truth.any():
+        raise ValueError("members must hold members and others, got one kind")
+    bins = _check.whole("bins", bins, least=1)
+    odds = np.log(chances) - np.log1p(-chances)
+    order = np.argsort(odds, kind="stable")
+    return PropensityReport(
+        auc=Scores(odds, truth).area(),
+        largest_shift=float(np.abs(odds).max()),
+        kept=float(np.exp(-np.abs(odds)).mean()),
+        calibration=tuple(
+            CalibrationBin.of(chances[part], truth[part])
+            for part in np.array_split(order, bins)
+            if part.size
+        ),
+        test=reject_propensity(
+            guesses, truth[where], chances[where], confidence=confidence, rng=rng
+        ),
+    )
+
+
+def gated(bound: Bound, test: PropensityTest) -> Bound:
+    """Return the bound as an estimate if its propensity model is rejected.
+
+    A model that is not rejected need not be right. The result says so among its assumptions.
+
+    Parameters
+    ----------
+    bound : Bound
+        As `zero_run` returns it.
+    test : PropensityTest
+        Of the propensities that it was made with, by guesses that never met the audited model.
+
+    Returns
+    -------
+    Bound
+        The same number. Its claim is "estimate" if the test rejects, and unchanged if not.
+
+    References
+    ----------
+    Not in ZERO, which proposes the test (Section 9) and leaves open what follows from it.
+
+    Examples
+    --------
+    >>> from auditkit import zero_run
+    >>> rng = np.random.default_rng(0)
+    >>> betrayed = np.where(rng.random(2000) < 0.5, 1, -1)
+    >>> members = rng.random(2000) < np.where(betrayed > 0, 0.8, 0.2)
+    >>> test = reject_propensity(betrayed, members, np.full(2000, 0.5), rng=0)
+    >>> gated(zero_run(betrayed, members, np.full(2000, 0.5), rng=0), test).claim
+    'estimate'
+    """
+    if not isinstance(bound, Bound):
+        raise TypeError(f"bound must be a Bound, got {bound!r:.60}")
+    if not isinstance(test, PropensityTest):
+        raise TypeError(f"test must be a PropensityTest, got {test!r:.60}")
+    sentence = REJECTED if test.rejected else NOT_REJECTED
+    details = {**bound.details, "rejection_p_value": test.p_value}
+    assumptions = (*bound.assumptions, sentence)
+    if test.rejected:
+        return replace(bound, claim="estimate", assumptions=assumptions, details=details)
+    return replace(bound, assumptions=assumptions, details=details)
 
 
 def _coin_tail(count: int, coins: int) -> float:

@@ -16,14 +16,13 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainccinv, betaincinv, chdtri, gammaln, xlogy
+from numpy.typing import ArrayLike
 
 from auditkit import _check
+from auditkit._types import Bools, Floats, Ints
+from auditkit.bounds.clopper_pearson import limits
+from auditkit.bounds.multinomial_intervals import goodman, sison_glaz
 from auditkit.bounds.result import Bound
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 INDEPENDENT = "The outcomes are independent of one another, within a world and between the worlds."
 FIXED = "The cut was fixed before the counts were seen."
@@ -284,8 +283,8 @@ def renyi_audit(
     else:
         tail = (1.0 - math.sqrt(confidence)) / (1.0 if chosen else 2.0)
         limits_p, limits_q = (
-            _limits(first[:1], first.sum(), tail),
-            _limits(second[:1], second.sum(), tail),
+            limits(first[:1], first.sum(), tail),
+            limits(second[:1], second.sum(), tail),
         )
         epsilon = _corner(limits_p, limits_q, alpha, mirrored=not chosen)[0]
         details["limits_p"] = tuple(float(limit[0]) for limit in limits_p)
@@ -363,14 +362,14 @@ def appendix_b_bound(
     level = 1.0 - math.sqrt(_check.fraction("confidence", confidence))
     intervals = _check.choice("intervals", intervals, INTERVALS)
     if cut is None:
-        simultaneous = _goodman if intervals == "goodman" else _sison_glaz
+        simultaneous = goodman if intervals == "goodman" else sison_glaz
         low_p, _ = simultaneous(first, level)
         _, high_q = simultaneous(second, level)
     else:
         inside = _as_mask(cut, len(first))
         first, second = _merge(first, inside), _merge(second, inside)
-        low_p, _ = _limits(first, first.sum(), level / 2.0)
-        _, high_q = _limits(second, second.sum(), level / 2.0)
+        low_p, _ = limits(first, first.sum(), level / 2.0)
+        _, high_q = limits(second, second.sum(), level / 2.0)
     with np.errstate(divide="ignore"):  # a lower limit of 0 leaves its term out
         terms = np.multiply.outer(np.log(low_p), alpha) + np.multiply.outer(
             np.log(high_q), 1.0 - alpha
@@ -388,7 +387,7 @@ def appendix_b_bound(
     )
 
 
-def _listed(alpha: NDArray[np.float64]) -> str:
+def _listed(alpha: Floats) -> str:
     if alpha.size > 6:
         return f"{alpha[0]:g} to {alpha[-1]:g}"
     return f"[{', '.join(f'{order:g}' for order in alpha.tolist())}]"
@@ -406,7 +405,7 @@ def _two_counts(counts_p: ArrayLike, counts_q: ArrayLike) -> tuple[Ints, Ints]:
     return pair
 
 
-def _as_mask(cut: Iterable[int], outcomes: int) -> NDArray[np.bool_]:
+def _as_mask(cut: Iterable[int], outcomes: int) -> Bools:
     """Return the set of outcomes as a mask."""
     try:
         listed = np.asarray(list(cut))
@@ -424,7 +423,7 @@ def _as_mask(cut: Iterable[int], outcomes: int) -> NDArray[np.bool_]:
     return mask
 
 
-def _merge(counts: Ints, inside: NDArray[np.bool_]) -> Ints:
+def _merge(counts: Ints, inside: Bools) -> Ints:
     """Return the counts inside and outside of the cut."""
     return np.array([counts[inside].sum(), counts[~inside].sum()])
 
@@ -438,14 +437,6 @@ def _divergence(first: Floats, second: Floats, alpha: Floats) -> Floats:
     values: Floats = np.logaddexp.reduce(terms, axis=-2) / (order - 1.0)
     # rounding can leave a divergence of 0 a little below it
     return np.maximum(values, 0.0).reshape(values.shape[:-1] + alpha.shape)
-
-
-def _limits(hits: NDArray, trials: Any, tail: float) -> tuple[Floats, Floats]:
-    """Return Clopper and Pearson's limits, each wrong with probability `tail` at most."""
-    none, all_ = hits <= 0, hits >= trials
-    low = betaincinv(np.where(none, 1, hits), trials - hits + 1, tail)
-    high = betainccinv(np.where(all_, 1, hits + 1), np.where(all_, 1, trials - hits), tail)
-    return np.where(none, 0.0, low), np.where(all_, 1.0, high)
 
 
 def _corner(
@@ -470,7 +461,7 @@ def _pilot(counts: Ints, generator: np.random.Generator) -> Ints:
 
 def _best_cut(
     pilot_p: Ints, pilot_q: Ints, alpha: Floats, trials_p: int, trials_q: int, confidence: float
-) -> NDArray[np.bool_]:
+) -> Bools:
     """Return the set, of those the first world has more of, that promises most on the other part.
 
     The best set for any order collects the outcomes with the largest ratios, so there is one
@@ -484,7 +475,7 @@ def _best_cut(
     a, b = np.cumsum(p[ranked])[:-1], np.cumsum(q[ranked])[:-1]
     tail = 1.0 - math.sqrt(confidence)
     promised = _corner(
-        _limits(a * trials_p, trials_p, tail), _limits(b * trials_q, trials_q, tail), alpha, False
+        limits(a * trials_p, trials_p, tail), limits(b * trials_q, trials_q, tail), alpha, False
     )
     if promised.any():
         score = (promised / np.maximum(promised.max(axis=0), np.finfo(float).tiny)).sum(axis=1)
@@ -506,69 +497,6 @@ def _bootstrap(
     return np.quantile(_divergence(p, q, alpha), 1.0 - confidence, axis=0, method="lower")
 
 
-def _goodman(counts: Ints, level: float) -> tuple[Floats, Floats]:
-    """Return Goodman's simultaneous intervals for the probabilities of all outcomes."""
-    trials = counts.sum()
-    quantile = float(chdtri(1, level / len(counts)))
-    spread = np.sqrt(quantile * (quantile + 4.0 * counts * (trials - counts) / trials))
-    middle, width = quantile + 2.0 * counts, 2.0 * (trials + quantile)
-    return (middle - spread) / width, (middle + spread) / width
-
-
-def _sison_glaz(counts: Ints, level: float) -> tuple[Floats, Floats]:
-    """Return the simultaneous intervals of Sison and Glaz for the probabilities of all outcomes."""
-    trials = int(counts.sum())
-    narrow, wide = -1, min(math.isqrt(trials) + 1, trials)
-    while wide < trials and _all_within(counts, wide) < 1.0 - level:
-        narrow, wide = wide, min(2 * wide, trials)
-    # the first is too narrow, the second wide enough
-    while wide - narrow > 1:
-        middle = (narrow + wide) // 2
-        if _all_within(counts, middle) < 1.0 - level:
-            narrow = middle
-        else:
-            wide = middle
-    below = max(wide - 1, 0)
-    less, more = (_all_within(counts, reach) for reach in (below, wide))
-    between = (1.0 - level - less) / (more - less) if more > less else 0.0
-    low = np.maximum((counts - below) / trials, 0.0)
-    return low, np.minimum((counts + below + 2.0 * between) / trials, 1.0)
-
-
-def _all_within(counts: Ints, reach: int) -> float:
-    """Return the chance that new counts all lie within `reach` of those that were seen.
-
-    New counts are multinomial with the shares seen: Poisson counts, given their total. The law of
-    the total of truncated Poisson counts is taken from its first four moments, by Edgeworth.
-    """
-    trials = float(counts.sum())
-    log_inside, moments = 0.0, np.zeros(4)
-    for count in counts[counts > 0].astype(np.float64):
-        span = min(reach, math.ceil(12.0 * math.sqrt(count)) + 40)  # beyond it nothing is left
-        offsets = np.arange(-min(span, count), span + 1.0)
-        log_weights = xlogy(count + offsets, count) - count - gammaln(count + offsets + 1.0)
-        weights = np.exp(log_weights)
-        inside = float(weights.sum())
-        log_inside += math.log(inside)
-        mean = float(weights @ offsets) / inside
-        central = [float(weights @ (offsets - mean) ** power) / inside for power in (2, 3, 4)]
-        moments += [mean, central[0], central[1], central[2] - 3.0 * central[0] ** 2]
-    shift, variance, third, fourth = moments.tolist()
-    log_total = gammaln(trials + 1.0) - trials * math.log(trials) + trials
-    if variance == 0.0:  # no room to move: the total is right for sure
-        return float(math.exp(log_inside + log_total))
-    z = -shift / math.sqrt(variance)
-    skew, excess = third / variance**1.5, fourth / variance**2
-    density = math.exp(-0.5 * z**2) / math.sqrt(2.0 * math.pi * variance)
-    density *= (
-        1.0
-        + skew * (z**3 - 3.0 * z) / 6.0
-        + excess * (z**4 - 6.0 * z**2 + 3.0) / 24.0
-        + skew**2 * (z**6 - 15.0 * z**4 + 45.0 * z**2 - 15.0) / 72.0
-    )
-    return float(math.exp(log_inside + log_total) * density)
-
-
 def _least_divergence(first: Ints, second: Ints, alpha: Floats, confidence: float) -> Floats:
     r"""Return a floor under the divergence of all pairs of laws within simultaneous intervals.
 
@@ -579,7 +507,7 @@ def _least_divergence(first: Ints, second: Ints, alpha: Floats, confidence: floa
     wherever the turns stopped. Below order 1 the sum is concave, and everything is mirrored.
     """
     tail = (1.0 - math.sqrt(confidence)) / (2.0 * len(first))
-    box_p, box_q = _limits(first, first.sum(), tail), _limits(second, second.sum(), tail)
+    box_p, box_q = limits(first, first.sum(), tail), limits(second, second.sum(), tail)
     p, q = _nearest_pair(*box_p, *box_q, second / second.sum())
     p, q = np.maximum(p, 1e-15), np.maximum(q, 1e-15)
     values = np.zeros(len(alpha))

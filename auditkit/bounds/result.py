@@ -8,9 +8,10 @@ from math import isfinite
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from auditkit import _check
+from auditkit._types import Floats
 
 Claim = Literal["lower bound", "estimate", "upper bound"]
 SAFE_SIDE: dict[str, str] = {
@@ -53,7 +54,7 @@ class Bound:
     ε ≥ 1.250 at δ = 1e-05 with 95% confidence (lower bound, add/remove adjacency; one run)
     """
 
-    epsilon: float | NDArray[np.float64]
+    epsilon: float | Floats
     delta: float
     confidence: float | None
     claim: Claim
@@ -98,6 +99,13 @@ class Bound:
             for name, text in rows
         )
         return f'<table class="auditkit-bound"><tbody>{body}</tbody></table>'
+
+
+def plain(value: ArrayLike) -> float | Floats:
+    """Return a plain number for an array without dimensions, an array otherwise."""
+    array = np.asarray(value)
+    found: float | Floats = array if array.ndim else array.item()
+    return found
 
 
 def noticed(notices: tuple[str, ...]) -> str:

@@ -14,10 +14,11 @@ from auditkit.bounds.games import OneRunGame, TwoWorldsGame
 from auditkit.bounds.one_run import one_run, one_run_fdp
 from auditkit.bounds.result import Bound
 from auditkit.bounds.tradeoff import TradeOff
+from auditkit.bounds.zero_run_game import ZeroRunGame
 from auditkit.evidence import Scores
 from auditkit.thresholds import Bonferroni, Fixed, MultiSplit, Split, Sweep, Threshold
 
-Game: TypeAlias = OneRunGame | TwoWorldsGame
+Game: TypeAlias = OneRunGame | TwoWorldsGame | ZeroRunGame
 B = TypeVar("B", bound=Bound)
 
 TEN = Bonferroni(10)  # `benchmarks/threshold_rules.py`: near the best median, with little spread

@@ -10,9 +10,10 @@ from math import exp, sqrt
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from auditkit import _check
+from auditkit._types import Floats
 from auditkit.bounds.tradeoff import normal_cdf
 
 STEPS = 24  # values of the threshold that are tried before the best of them is refined
@@ -24,7 +25,7 @@ NODES = 128  # of a table, a unit of shift and a unit of μ
 FAR = 8.0  # a larger shift is taken for one of 40
 
 
-def sharp_keep(shifts: ArrayLike, mu: float) -> NDArray[np.float64]:
+def sharp_keep(shifts: ArrayLike, mu: float) -> Floats:
     r"""Return the chance to keep a correct guess when μ-Gaussian DP is tested.
 
     Parameters
@@ -75,23 +76,23 @@ class KeepTable:
     0.003 at most.
     """
 
-    def __init__(self, shifts: NDArray[np.float64]) -> None:
+    def __init__(self, shifts: Floats) -> None:
         self.place = np.minimum(np.ceil(shifts * NODES), FAR * NODES + 1).astype(np.int64)
 
-    def at(self, mu: float) -> NDArray[np.float64]:
+    def at(self, mu: float) -> Floats:
         """Return the chance for each shift."""
         return _column(int(mu * NODES))[self.place]
 
 
 @lru_cache(maxsize=2048)
-def _column(node: int) -> NDArray[np.float64]:
+def _column(node: int) -> Floats:
     """Return the chances of all nodes at one μ."""
     nodes = np.append(np.arange(FAR * NODES + 1) / NODES, 40.0)
     return keep_chances(nodes, node / NODES)
 
 
 @njit(cache=True)
-def keep_chances(shifts: NDArray[np.float64], mu: float) -> NDArray[np.float64]:
+def keep_chances(shifts: Floats, mu: float) -> Floats:
     """Return the chance for every shift."""
     kept = np.empty(shifts.size)
     for place, shift in enumerate(shifts):

@@ -11,36 +11,35 @@ from math import exp, inf, log, log1p, sqrt
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainccinv, expit, ndtri
+from numpy.typing import ArrayLike
+from scipy.special import expit, ndtri
 
 from auditkit import _check, _keyed
+from auditkit._types import Bools, Floats, Ints, Randomness
+from auditkit.bounds.clopper_pearson import upper_limit
 from auditkit.bounds.one_run import largest_rejected, one_run
 from auditkit.bounds.poisson_binomial import largest_epsilon
 from auditkit.bounds.sharp_tampering import KeepTable
-
-Array = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Game:
     """Guesses of one rule against the truth, and the draws that thin them out."""
 
-    guesses: NDArray[np.int64]
-    members: NDArray[np.bool_]
-    draws: Array
+    guesses: Ints
+    members: Bools
+    draws: Floats
 
     @cached_property
-    def guessed(self) -> NDArray[np.bool_]:
+    def guessed(self) -> Bools:
         """Where a guess was made."""
-        made: NDArray[np.bool_] = self.guesses != 0
+        made: Bools = self.guesses != 0
         return made
 
     @cached_property
-    def right(self) -> NDArray[np.bool_]:
+    def right(self) -> Bools:
         """Where the guess was correct."""
-        same: NDArray[np.bool_] = self.guesses == np.where(self.members, 1, -1)
+        same: Bools = self.guesses == np.where(self.members, 1, -1)
         return same
 
     @property
@@ -62,8 +61,8 @@ class Game:
 def games_of(
     guesses: ArrayLike,
     members: ArrayLike,
-    propensity: Array,
-    rng: _keyed.Randomness,
+    propensity: Floats,
+    rng: Randomness,
     name: str = "propensity",
 ) -> tuple[list[Game], str]:
     """Return one game a row of guesses, checked, and the key of the draws, which all of them share.
@@ -90,15 +89,15 @@ def games_of(
     return [Game(rule, truth, draws) for rule in rules], key
 
 
-def shift_of(propensity: Array) -> Array:
+def shift_of(propensity: Floats) -> Floats:
     """Return |log π/(1 - π)|, the log-odds that an example gives to a guess by itself."""
-    shift: Array = np.abs(np.log(propensity) - np.log1p(-propensity))
+    shift: Floats = np.abs(np.log(propensity) - np.log1p(-propensity))
     return shift
 
 
 def gaussian_parameter(
-    game: Game, shifts: Array, level: float, correction: str
-) -> tuple[Array, Counts]:
+    game: Game, shifts: Floats, level: float, correction: str
+) -> tuple[Floats, Ints]:
     """Return the μ ruled out and the correct guesses counted, one each for every row of shifts."""
     kept = np.full(len(shifts), game.correct)
     if correction == "sharp":
@@ -122,7 +121,7 @@ def gaussian_parameter(
     return mu, kept
 
 
-def _sharp_parameter(game: Game, shifts: Array, level: float) -> tuple[Array, Counts]:
+def _sharp_parameter(game: Game, shifts: Floats, level: float) -> tuple[Floats, Ints]:
     """Return the first μ that the thinned guesses do not reject, for every row of shifts.
 
     The chance to be kept grows with μ. So the limit of the count at one μ is rejected along with
@@ -149,8 +148,8 @@ def _sharp_parameter(game: Game, shifts: Array, level: float) -> tuple[Array, Co
 
 
 def approx_parameter(
-    game: Game, shifts: Array, level: float, correction: str, delta: float
-) -> tuple[Array, Counts]:
+    game: Game, shifts: Floats, level: float, correction: str, delta: float
+) -> tuple[Floats, Ints]:
     """Return the ε ruled out and the correct guesses counted, one each for every row of shifts."""
     kept = np.full(len(shifts), game.correct)
     if correction == "conditional":
@@ -169,7 +168,7 @@ def approx_parameter(
     return np.maximum(plain - shift, 0.0), kept
 
 
-def _thinned_epsilon(game: Game, shifts: Array, level: float, delta: float) -> tuple[Array, Counts]:
+def _thinned_epsilon(game: Game, shifts: Floats, level: float, delta: float) -> tuple[Floats, Ints]:
     """Return the first ε that the thinned guesses do not reject, for every row of shifts.
 
     The chance to be kept, (1 + e^(-ε - shift)) / (1 + e^-ε), grows with ε, so that a correct guess
@@ -204,7 +203,7 @@ def _limit(kept: int, guesses: int, slack: float, level: float) -> float:
         return 0.0
     epsilon, room = inf, level
     while room > 0.0:
-        wrong = float(betainccinv(guesses - kept + 1.0, float(kept), room))
+        wrong = float(upper_limit(guesses - kept, guesses, room))
         reached = log1p(-wrong) - log(wrong)
         if reached <= 0.0:
             break

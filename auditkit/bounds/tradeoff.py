@@ -17,12 +17,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 
 from auditkit import _check
+from auditkit._types import Floats
+from auditkit.bounds.result import plain
 
-Numbers: TypeAlias = float | NDArray[np.float64]
+Numbers: TypeAlias = float | Floats
 
 _KNOWN = (
     "compositions known in closed form: GaussianDP @ GaussianDP, each with or without a failure, "
@@ -59,7 +61,7 @@ class TradeOff(ABC):
         result = np.zeros_like(wanted)
         for index, goal in np.ndenumerate(wanted):
             result[index] = max(_steepest(self.beta, goal), _steepest(self.inverse, goal))
-        return _plain(result)
+        return plain(result)
 
     def delta(self, epsilon: ArrayLike) -> Numbers:
         """Return the smallest δ for which the curve implies (ε, δ)-DP."""
@@ -67,7 +69,7 @@ class TradeOff(ABC):
         result = np.zeros_like(given)
         for index, goal in np.ndenumerate(given):
             result[index] = max(_highest(self.beta, goal), _highest(self.inverse, goal))
-        return _plain(result)
+        return plain(result)
 
     def with_failure(self, delta: float) -> "TradeOff":
         """Return the curve of a mechanism that, with probability `delta`, gives everything away.
@@ -135,15 +137,15 @@ class GaussianDP(TradeOff):
     @property
     def mu(self) -> Numbers:
         """The distance μ of the two normal laws."""
-        return _plain(self._mu)
+        return plain(self._mu)
 
     def beta(self, alpha: ArrayLike) -> Numbers:
         """Return Φ(Φ⁻¹(1 - α) - μ)."""
-        return _plain(ndtr(-ndtri(_check.unit("alpha", alpha)) - self._mu))
+        return plain(ndtr(-ndtri(_check.unit("alpha", alpha)) - self._mu))
 
     def inverse(self, beta: ArrayLike) -> Numbers:
         """Return the smallest type-I error for `beta`; the curve is its own inverse."""
-        return _plain(ndtr(-ndtri(_check.unit("beta", beta)) - self._mu))
+        return plain(ndtr(-ndtri(_check.unit("beta", beta)) - self._mu))
 
     def delta(self, epsilon: ArrayLike) -> Numbers:
         """Return Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ)."""
@@ -152,7 +154,7 @@ class GaussianDP(TradeOff):
         result = np.zeros(given.shape)
         leaks = mu > 0.0
         result[leaks] = np.exp(_log_gaussian_delta(mu[leaks], given[leaks])[0])
-        return _plain(result)
+        return plain(result)
 
     def epsilon(self, delta: ArrayLike) -> Numbers:
         """Return the ε at which `delta` is reached, by Newton's method on log δ.
@@ -178,7 +180,7 @@ class GaussianDP(TradeOff):
             if not moves.any():
                 break
         result[solve] = x
-        return _plain(result)
+        return plain(result)
 
     def _key(self) -> tuple[Any, ...]:
         return _frozen(self._mu)
@@ -223,19 +225,19 @@ class ApproxDP(TradeOff):
 
     def beta(self, alpha: ArrayLike) -> Numbers:
         """Return max(0, 1 - δ - e^ε α, e^(-ε) (1 - δ - α))."""
-        return _plain(self._line(_check.unit("alpha", alpha)))
+        return plain(self._line(_check.unit("alpha", alpha)))
 
     def inverse(self, beta: ArrayLike) -> Numbers:
         """Return the smallest type-I error for `beta`; the curve is its own inverse."""
-        return _plain(self._line(_check.unit("beta", beta)))
+        return plain(self._line(_check.unit("beta", beta)))
 
-    def _line(self, alpha: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _line(self, alpha: Floats) -> Floats:
         rest = 1.0 - self._delta
         # e^ε α in logs: ε may be far beyond what exp can hold where α is 0 or small
         with np.errstate(divide="ignore"):
             lost = np.exp(np.minimum(self._epsilon + np.log(alpha), 1.0))
         steep, flat = rest - lost, np.exp(-self._epsilon) * (rest - alpha)
-        result: NDArray[np.float64] = np.maximum(np.maximum(steep, flat), 0.0)
+        result: Floats = np.maximum(np.maximum(steep, flat), 0.0)
         return result
 
     def delta(self, epsilon: ArrayLike) -> Numbers:
@@ -243,7 +245,7 @@ class ApproxDP(TradeOff):
         gap = np.maximum(self._epsilon - _check.at_least("epsilon", epsilon, 0.0), 0.0)
         # (e^ε - e^e) / (1 + e^ε) at the corner, without overflow
         corner = -np.expm1(-gap) / (1.0 + np.exp(-self._epsilon))
-        return _plain(self._delta + (1.0 - self._delta) * corner)
+        return plain(self._delta + (1.0 - self._delta) * corner)
 
     def epsilon(self, delta: ArrayLike) -> Numbers:
         """Return ε at δ, less for a larger `delta`, infinity for a smaller one."""
@@ -253,7 +255,7 @@ class ApproxDP(TradeOff):
         inside = (1.0 - spent) - spent * np.exp(-self._epsilon)
         drop = np.log(np.where(inside > 0.0, inside, 1.0))
         finite = np.where(inside > 0.0, np.maximum(self._epsilon + drop, 0.0), 0.0)
-        return _plain(np.where(wanted < self._delta, np.inf, finite))
+        return plain(np.where(wanted < self._delta, np.inf, finite))
 
     def with_failure(self, delta: float) -> TradeOff:
         """Return the curve after a further failure: the same ε, the two failures as one δ."""
@@ -321,8 +323,8 @@ class CustomTradeOff(TradeOff):
 
     def __init__(
         self,
-        f: Callable[[NDArray[np.float64]], ArrayLike],
-        inverse: Callable[[NDArray[np.float64]], ArrayLike],
+        f: Callable[[Floats], ArrayLike],
+        inverse: Callable[[Floats], ArrayLike],
     ) -> None:
         if not callable(f):
             raise TypeError(f"f must be a function of the type-I error, got {f!r}")
@@ -333,11 +335,11 @@ class CustomTradeOff(TradeOff):
 
     def beta(self, alpha: ArrayLike) -> Numbers:
         """Return f(α)."""
-        return _plain(_check.numbers("f(alpha)", self._f(_check.unit("alpha", alpha))))
+        return plain(_check.numbers("f(alpha)", self._f(_check.unit("alpha", alpha))))
 
     def inverse(self, beta: ArrayLike) -> Numbers:
         """Return the smallest type-I error that reaches `beta`."""
-        return _plain(_check.numbers("inverse(beta)", self._inverse(_check.unit("beta", beta))))
+        return plain(_check.numbers("inverse(beta)", self._inverse(_check.unit("beta", beta))))
 
     def _key(self) -> tuple[Any, ...]:
         return (self._f, self._inverse)
@@ -358,20 +360,18 @@ class _Failing(TradeOff):
     def inverse(self, beta: ArrayLike) -> Numbers:
         return self._scaled(self._curve.inverse, _check.unit("beta", beta))
 
-    def _scaled(self, side: Callable[[ArrayLike], Numbers], error: NDArray[np.float64]) -> Numbers:
+    def _scaled(self, side: Callable[[ArrayLike], Numbers], error: Floats) -> Numbers:
         rest = 1.0 - self._failure
-        return _plain(rest * np.asarray(side(np.minimum(error / rest, 1.0))))
+        return plain(rest * np.asarray(side(np.minimum(error / rest, 1.0))))
 
     def delta(self, epsilon: ArrayLike) -> Numbers:
-        return _plain(
-            self._failure + (1.0 - self._failure) * np.asarray(self._curve.delta(epsilon))
-        )
+        return plain(self._failure + (1.0 - self._failure) * np.asarray(self._curve.delta(epsilon)))
 
     def epsilon(self, delta: ArrayLike) -> Numbers:
         wanted = _check.unit("delta", delta)
         spent = np.maximum(wanted - self._failure, 0.0) / (1.0 - self._failure)
         finite = self._curve.epsilon(spent)
-        return _plain(np.where(wanted < self._failure, np.inf, finite))
+        return plain(np.where(wanted < self._failure, np.inf, finite))
 
     def with_failure(self, delta: float) -> TradeOff:
         failure = _check.delta("delta", delta)
@@ -450,9 +450,7 @@ def _top(function: Callable[[float], float]) -> float:
     return best
 
 
-def _log_gaussian_delta(
-    mu: NDArray[np.float64], epsilon: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _log_gaussian_delta(mu: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
     """Return log δ(ε) of the Gaussian curve, and how much ε changes with it.
 
     With a = μ/2 - ε/μ and M the Mills ratio, δ = φ(a) (M(-a) - M(μ - a)): no tail is subtracted
@@ -472,9 +470,9 @@ def _log_gaussian_delta(
     return value, -np.exp(np.minimum(value - log_density - np.log(far), 700.0))
 
 
-def _mills(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _mills(x: Floats) -> Floats:
     """Return Φ(-x) / φ(x)."""
-    result: NDArray[np.float64] = math.sqrt(math.pi / 2.0) * erfcx(x / math.sqrt(2.0))
+    result: Floats = math.sqrt(math.pi / 2.0) * erfcx(x / math.sqrt(2.0))
     return result
 
 
@@ -505,17 +503,11 @@ def _check_curve(curve: TradeOff) -> None:
         raise ValueError(f"inverse must undo f, got another curve's inverse near {worst:g}")
 
 
-def _plain(value: Any) -> Numbers:
-    """Return a float for a single value, an array otherwise."""
-    array: NDArray[np.float64] = np.asarray(value, dtype=np.float64)
-    return float(array) if array.ndim == 0 else array
-
-
-def _frozen(value: NDArray[np.float64]) -> tuple[Any, ...]:
+def _frozen(value: Floats) -> tuple[Any, ...]:
     return (value.shape, tuple(value.ravel().tolist()))
 
 
-def _show(value: NDArray[np.float64]) -> str:
+def _show(value: Floats) -> str:
     return repr(value.tolist())
 
 

@@ -7,11 +7,13 @@ privacy limits how small its two error rates can be together.
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainccinv, ndtri
+from numpy.typing import ArrayLike
+from scipy.special import ndtri
 
 from auditkit import _check
-from auditkit.bounds.result import Bound
+from auditkit._types import Floats, Ints
+from auditkit.bounds.clopper_pearson import upper_limit
+from auditkit.bounds.result import Bound, plain
 from auditkit.bounds.tradeoff import GaussianDP
 from auditkit.evidence import ErrorCounts
 
@@ -115,8 +117,8 @@ def two_worlds(
         "positives": counts.positives,
         "fpr": _rate(counts.false_positives, counts.negatives),
         "fnr": _rate(counts.false_negatives, counts.positives),
-        "fpr_upper": _upper_limit(counts.false_positives, counts.negatives, share),
-        "fnr_upper": _upper_limit(counts.false_negatives, counts.positives, share),
+        "fpr_upper": upper_limit(counts.false_positives, counts.negatives, share),
+        "fnr_upper": upper_limit(counts.false_negatives, counts.positives, share),
     }
     fpr, fnr = details["fpr_upper"], details["fnr_upper"]
     if method == "gaussian":
@@ -126,41 +128,22 @@ def two_worlds(
         epsilon = np.maximum(_log_ratio(1.0 - delta - fnr, fpr), _log_ratio(1.0 - delta - fpr, fnr))
     split = "each limit at its own level, as in SUB" if paper_convention else "joint confidence"
     return Bound(
-        epsilon=_plain(epsilon),
+        epsilon=plain(epsilon),
         delta=delta,
         confidence=stated,
         claim="lower bound",
         adjacency="the two worlds'",
         method=f"two worlds, {method}, {split}",
         assumptions=(INDEPENDENT, FIXED, *([GAUSSIAN] if method == "gaussian" else [])),
-        details={name: _plain(value) for name, value in details.items()},
+        details={name: plain(value) for name, value in details.items()},
     )
 
 
-def _upper_limit(
-    errors: NDArray[np.int64], trials: NDArray[np.int64], level: float
-) -> NDArray[np.float64]:
-    """Clopper and Pearson's upper limit on a rate; 1 where every trial, or no trial, is an error.
-
-    It is the upper `level` quantile of Beta(errors + 1, trials - errors), taken from the upper
-    side so that a tiny level keeps its digits.
-    """
-    open_end = errors < trials
-    good = np.where(open_end, trials - errors, 1)
-    return np.where(open_end, betainccinv(errors + 1.0, good, level), 1.0)
-
-
-def _rate(errors: NDArray[np.int64], trials: NDArray[np.int64]) -> NDArray[np.float64]:
+def _rate(errors: Ints, trials: Ints) -> Floats:
     """Share of errors; 1 where there was no trial, the value that proves nothing."""
     return np.where(trials > 0, errors / np.maximum(trials, 1), 1.0)
 
 
-def _log_ratio(top: NDArray[np.float64], bottom: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_ratio(top: Floats, bottom: Floats) -> Floats:
     """log(top / bottom), and 0 where that is negative or has no meaning."""
     return np.log(np.maximum(top, bottom) / bottom)
-
-
-def _plain(value: ArrayLike) -> Any:
-    """Return a plain number for an array without dimensions."""
-    array = np.asarray(value)
-    return array.item() if array.ndim == 0 else array

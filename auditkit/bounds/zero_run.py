@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from auditkit import _check, _keyed
+from auditkit._types import Floats, Ints, Randomness
 from auditkit.bounds.result import Bound
 from auditkit.bounds.shift_corrections import (
     Game,
@@ -50,9 +51,7 @@ class _Setting:
     delta: float
     confidence: float
 
-    def parameter(
-        self, game: Game, shifts: NDArray[np.float64], level: float
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def parameter(self, game: Game, shifts: Floats, level: float) -> tuple[Floats, Ints]:
         """Return μ or ε, and the correct guesses counted, for every row of shifts."""
         if self.family == "gaussian":
             return gaussian_parameter(game, shifts, level, self.correction)
@@ -93,7 +92,7 @@ def zero_run(
     family: str = "gaussian",
     delta: float = 1e-5,
     confidence: float = 0.95,
-    rng: np.random.Generator | int | None = None,
+    rng: Randomness = None,
 ) -> Bound:
     r"""Bound ε from guesses about members and non-members that may differ as examples.
 
@@ -256,7 +255,7 @@ def zero_run_bootstrap(
     confidence: float = 0.95,
     share: float = 0.5,
     rebase: ArrayLike | None = None,
-    rng: np.random.Generator | int | None = None,
+    rng: Randomness = None,
 ) -> Bound:
     """Estimate ε with propensities that were fitted on resampled data.
 
@@ -365,7 +364,7 @@ def _setting(correction: str, family: str, delta: float, confidence: float) -> _
     )
 
 
-def _quantile(bounds: NDArray[np.float64], share: float, rebased: bool) -> float:
+def _quantile(bounds: Floats, share: float, rebased: bool) -> float:
     """Return the lower quantile, after a move of the median to the last bound if re-based."""
     if rebased:
         bounds = np.maximum(bounds[:-1] + bounds[-1] - np.median(bounds[:-1]), 0.0)

@@ -4,14 +4,23 @@ import argparse
 import json
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from auditkit.cli import terminal
-from auditkit.cli.methods import FAMILIES, METHODS
 from auditkit.cli.score_files import ROLES
 from auditkit.thresholds import Bonferroni, Fixed, MultiSplit, Split, Sweep, Threshold
 
+METHODS = (
+    "one-run",
+    "one-run-fdp",
+    "two-worlds",
+    "observational-label",
+    "zero-run",
+    "panoramia",
+)
+FAMILIES = ("approx", "gaussian")
 THRESHOLDS = (
     "split[:SHARE], multi-split[:SPLITS], bonferroni[:RULES], guesses:NUMBER, guesses:SHARE, sweep "
     "(an estimate), or a number, which is a cut through the scores"
@@ -82,7 +91,7 @@ def add_settings(command: argparse.ArgumentParser, *, methods: tuple[str, ...]) 
         help="two-worlds: approx, which assumes no more than (ε, δ), or gaussian, which shows more "
         "if the trade-off curve is Gaussian; approx",
     )
-    command.add_argument("--delta", type=_delta, help="the δ of ε; 1e-5, and 0 for panoramia")
+    command.add_argument("--delta", type=delta, help="the δ of ε; 1e-5, and 0 for panoramia")
     command.add_argument("--confidence", type=fraction, default=0.95, help="of the bound; 0.95")
 
 
@@ -151,34 +160,22 @@ def threshold(text: str) -> Threshold:
     raise argparse.ArgumentTypeError(f"must be {THRESHOLDS}, got {text!r}")
 
 
-def fraction(text: str) -> float:
-    """Return a number strictly between 0 and 1."""
-    value = _number(text)
-    if not 0.0 < value < 1.0:
-        raise argparse.ArgumentTypeError(f"must lie strictly between 0 and 1, got {text!r}")
-    return value
+def _number(takes: str, good: Callable[[float], bool]) -> Callable[[str], float]:
+    def number(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from None
+        if not good(value):
+            raise argparse.ArgumentTypeError(f"must {takes}, got {text!r}")
+        return value
+
+    return number
 
 
-def _delta(text: str) -> float:
-    value = _number(text)
-    if not 0.0 <= value < 1.0:
-        raise argparse.ArgumentTypeError(f"must lie in [0, 1), got {text!r}")
-    return value
-
-
-def positive(text: str) -> float:
-    """Return a finite number above 0."""
-    value = _number(text)
-    if not 0.0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"must be above 0, got {text!r}")
-    return value
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from None
+fraction = _number("lie strictly between 0 and 1", lambda value: 0.0 < value < 1.0)
+positive = _number("be above 0", lambda value: 0.0 < value < math.inf)
+delta = _number("lie in [0, 1)", lambda value: 0.0 <= value < 1.0)
 
 
 def whole(text: str) -> int:

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 from scipy.special import erfc
 
-from auditkit.bounds.propensity import PropensityTest, reject_propensity
-from auditkit.cli.score_files import Floats, listed
-from auditkit.cli.verdict import Question, chance
+from auditkit._types import Floats
+from auditkit.bounds.propensity import PropensityTest
+from auditkit.bounds.shift_corrections import shift_of
+from auditkit.cli.question import Question
+from auditkit.cli.score_files import listed
 from auditkit.evidence import Scores
 
-MOST_FITTED = 50_000  # rows that the shift test looks at
-MOST_COMPARED = 200_000  # rows whose features are compared with one another
-SHIFT_CONFIDENCE = 0.999  # a right coin is doubted once in a thousand audits
+SHIFTING = ("one-run", "one-run-fdp", "zero-run")  # methods that a shift would deceive
 
 
 @dataclass(frozen=True)
@@ -43,42 +43,17 @@ class Finding:
 
 def diagnose(question: Question) -> tuple[list[Finding], PropensityTest | None]:
     """Return what was found, and the test of whether features betray membership."""
-    findings = [*_balance(question), *_repeats(question), _order(question)]
-    test = shift_test(question)
-    findings.append(_shift(question, test))
+    features, test = question.table.features, None
+    if features is not None and question.method in SHIFTING:
+        from auditkit.attacks.shift import shift_test
+
+        test = shift_test(
+            features, question.truth, propensity=question.propensity, rng=question.seed
+        )
+    findings = [*_balance(question), *_repeats(question), _order(question), _shift(question, test)]
     if question.propensity is not None:
         findings += _overlap(question.propensity)
     return findings, test
-
-
-def shift_test(question: Question) -> PropensityTest | None:
-    """Try to guess membership from the features alone, on the half not fitted on.
-
-    Who can do so better than the propensities allow, or than a fair coin where there are none, has
-    shown that the audit's premise is false.
-    """
-    features = question.table.features
-    if features is None or question.method not in ("one-run", "one-run-fdp", "zero-run"):
-        return None
-    from auditkit.attacks.propensity import fit_propensity
-
-    rng = chance(question, "gate")
-    order = rng.permutation(len(question.truth))[:MOST_FITTED]
-    first, second = order[: order.size // 2], order[order.size // 2 :]
-    if len(set(question.truth[first].tolist())) < 2:
-        return None
-    rival = fit_propensity(features[first], question.truth[first], rng=rng)
-    seen = rival.log_odds(features[second])
-    said = np.full(len(question.truth), 0.5)
-    if question.propensity is not None:
-        said = question.propensity
-    return reject_propensity(
-        np.where(seen > 0.0, 1, -1),
-        question.truth[second],
-        said[second],
-        confidence=SHIFT_CONFIDENCE,
-        rng=rng,
-    )
 
 
 def _balance(question: Question) -> list[Finding]:
@@ -90,16 +65,11 @@ def _balance(question: Question) -> list[Finding]:
     names = ("members", "non-members")
     if question.method == "observational-label":
         names = ("training labels", "generated labels")
+    says += "" if coins else "; this method does not ask for one"
     return [
         Finding("rows", "rows audited", rows, "placebo rows are not among them"),
         Finding("members", names[0], members, f"{100.0 * members / rows:.1f}% of the rows"),
-        Finding(
-            "imbalance_p_value",
-            "imbalance",
-            likely,
-            says if coins else f"{says}; this method does not ask for one",
-            alarming=coins and likely < 1e-3,
-        ),
+        Finding("imbalance_p_value", "imbalance", likely, says, coins and likely < 1e-3),
     ]
 
 
@@ -108,34 +78,29 @@ def _repeats(question: Question) -> list[Finding]:
     _, times = np.unique(table.score, return_counts=True)
     tied = int(times[times > 1].sum())
     ids = "none repeats" if table.id is not None else "there is no column id: repeats go unseen"
+    says = (
+        f"{100.0 * tied / len(table):.1f}% of the rows share a score with another, "
+        f"{int(times.max())} the same one at most; ties are guessed in an order drawn from all "
+        "scores together"
+    )
     findings = [
         Finding("ids", "ids", "unique" if table.id is not None else None, ids),
-        Finding(
-            "tied_scores",
-            "tied scores",
-            tied,
-            f"{100.0 * tied / len(table):.1f}% of the rows share a score with another, "
-            f"{int(times.max())} the same one at most; ties are guessed in an order "
-            "drawn from all scores together",
-            alarming=tied > len(table) / 2,
-        ),
+        Finding("tied_scores", "tied scores", tied, says, tied > len(table) / 2),
     ]
-    if table.features is not None and len(table) <= MOST_COMPARED:
-        _, place, count = np.unique(table.features, axis=0, return_inverse=True, return_counts=True)
-        twins = int((count - 1).sum())
-        inside = np.bincount(place.ravel(), weights=question.truth, minlength=count.size)
-        both = int(((inside > 0) & (inside < count)).sum())
-        findings.append(
-            Finding(
-                "repeated_features",
-                "repeated examples",
-                twins,
-                f"rows with the features of an earlier one; {both} groups of equal rows hold both "
-                "kinds; if the features are the whole example, one whose twin was trained on is "
-                "no clean non-member",
-                alarming=twins > len(table) / 2,
-            )
+    if table.features is not None:
+        import pandas as pd
+
+        # -0.0 is 0.0, though its bits are others
+        rows = pd.util.hash_pandas_object(pd.DataFrame(table.features + 0.0), index=False)
+        groups = pd.Series(question.truth).groupby(rows.to_numpy()).agg(["size", "mean"])
+        twins, both = len(table) - len(groups), int(groups["mean"].between(0, 1, "neither").sum())
+        says = (
+            f"rows with the features of an earlier one; {both} groups of equal rows hold both "
+            "kinds; if the features are the whole example, one whose twin was trained on is no "
+            "clean non-member"
         )
+        many = twins > len(table) / 2
+        findings.append(Finding("repeated_features", "repeated examples", twins, says, many))
     return findings
 
 
@@ -151,7 +116,7 @@ def _order(question: Question) -> Finding:
             "not made from what it is to guess"
         )
     # where the bound itself takes notice of a score that is turned round, once is enough
-    alarming = perfect or (low and question.method in ("zero-run", "panoramia"))
+    alarming = perfect or (low and question.method == "panoramia")
     return Finding("auc", "area under the ROC curve", value, says, alarming=alarming)
 
 
@@ -159,7 +124,7 @@ def _shift(question: Question, test: PropensityTest | None) -> Finding:
     what = "shift between members and non-members"
     if test is None:
         why = "this method does not ask for it"
-        if question.method in ("one-run", "one-run-fdp", "zero-run"):
+        if question.method in SHIFTING:
             why = "no column name begins with “feature”, so it goes unseen"
             if question.table.unused:
                 why += f"; not used: {listed(question.table.unused)}; a feature under another name "
@@ -169,26 +134,19 @@ def _shift(question: Question, test: PropensityTest | None) -> Finding:
         return Finding("shift_p_value", what, None, why)
     than = "the propensities allow" if question.propensity is not None else "a fair coin allows"
     found = f"{test.correct} of {test.guesses} guesses from the features alone were right, "
-    found += f"{'more' if test.rejected else 'not more'} than {than}"
+    found += f"{'more' if test.rejected else 'not more'} than {than}, at a level of {test.level:g}"
     return Finding("shift_p_value", what, test.p_value, found, alarming=test.rejected)
 
 
 def _overlap(propensity: Floats) -> list[Finding]:
-    shift = np.abs(np.log(propensity) - np.log1p(-propensity))
-    kept = float(np.exp(-shift).mean())
+    kept = float(np.exp(-shift_of(propensity)).mean())
+    ends = [float(propensity.min()), float(propensity.max())]
+    chance = "the least and the largest chance of being a member, given the example"
+    share = (
+        "the share of correct guesses that the correction leaves, were all examples guessed on; "
+        "near 0 members and non-members hardly overlap and nothing can be shown"
+    )
     return [
-        Finding(
-            "propensity_range",
-            "propensities",
-            [float(propensity.min()), float(propensity.max())],
-            "the least and the largest chance of being a member, given the example",
-        ),
-        Finding(
-            "propensity_kept",
-            "overlap",
-            kept,
-            "the share of correct guesses that the correction leaves, were all examples guessed "
-            "on; near 0 members and non-members hardly overlap and nothing can be shown",
-            alarming=kept < 0.2,
-        ),
+        Finding("propensity_range", "propensities", ends, chance),
+        Finding("propensity_kept", "overlap", kept, share, alarming=kept < 0.2),
     ]

@@ -1,11 +1,11 @@
 """`auditkit plan`: how many examples it takes to show a given ε."""
 
 import argparse
+import math
 from typing import Any
 
 from auditkit.cli import audit, terminal
-from auditkit.cli.methods import METHODS
-from auditkit.thresholds import Bonferroni, Fixed, Threshold
+from auditkit.thresholds import Bonferroni, Fixed, Threshold, counted
 
 FINITE = 1e-5  # the δ of the true ε, where that of the bound is 0
 TIMES = (1.25, 1.5, 2.0, 4.0)  # true ε over the one to be shown
@@ -19,7 +19,7 @@ def add_to(rooms: Any) -> None:
         description="How many examples it takes until the bound reaches a given ε.",
     )
     command.add_argument("--target-epsilon", type=audit.positive, required=True, metavar="ε")
-    audit.add_settings(command, methods=METHODS)
+    audit.add_settings(command, methods=audit.METHODS)
     command.add_argument(
         "--true-epsilon",
         type=audit.positive,
@@ -44,87 +44,86 @@ def add_to(rooms: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     audit.check_family(options)
-    from auditkit.cli import power
-    from auditkit.cli.verdict import counted, delta_of
+    from auditkit.bounds import power
+    from auditkit.cli.question import delta_of, usual
 
-    target = options.target_epsilon
+    target, method = options.target_epsilon, options.method
     if options.true_epsilon is not None and options.true_epsilon <= target:
         options.usage(
             f"--true-epsilon must be above the target of {target:g}, which a bound at most reaches"
         )
-    if options.shift and options.method != "zero-run":
-        options.usage(f"--shift is for --method zero-run, got --method {options.method}")
-    rule = options.threshold or _usual(options.method)
-    whole = 1_000_000
-    size, part = counted(rule, whole)
+    if options.shift and method != "zero-run":
+        options.usage(f"--shift is for --method zero-run, got --method {method}")
+    # these two choose nothing on a part of their own
+    rule = power.ALL if method in ("observational-label", "panoramia") else usual(method)
+    rule = options.threshold or rule
     shares: tuple[float, ...] | None = None
     if isinstance(rule, Fixed):
         if isinstance(rule.guesses, int):
             options.usage("--threshold must guess on a share: how many examples is the question")
-        if options.threshold and options.method != "two-worlds":
+        if options.threshold and method != "two-worlds":
             shares = (rule.guesses or 1.0,)
-    delta = delta_of(options.method, options.delta, options.family)
+    size, part = counted(rule, 1_000_000)
+    delta, kept = delta_of(method, options.delta, options.family), size / 1_000_000
     setting = power.Setting(
-        method=options.method,
+        method=method,
         target=target,
         family=options.family,
         delta=delta,
         confidence=1.0 - (1.0 - options.confidence) * part,
         shift=options.shift,
     )
-    unit = "runs" if options.method == "two-worlds" else "examples"
-    what = "runs, in both worlds together," if unit == "runs" else "examples"
-    kept = f"{100 * power.kept_share(setting):.2g}%"
-    if not power.can_show(setting):
+    unit, where = (
+        ("runs", "above the cut") if method == "two-worlds" else ("examples", "guesses on")
+    )
+    what = "runs, in both worlds together," if unit == "runs" else unit
+    thinning = f"thinning keeps {100 * setting.kept:.2g}%"
+    if not setting.possible:
         raise ValueError(
             f"At a shift of {options.shift:g} no number of examples shows ε = {target:g}, not even "
-            f"without an error: thinning keeps {kept} of the right guesses."
+            f"without an error: {thinning} of the right guesses."
         )
     least = power.least_without_error(setting)
     if least is None:
         raise ValueError(
-            f"--method {options.method} cannot show ε = {target:g} at δ = {delta:g} with "
+            f"--method {method} cannot show ε = {target:g} at δ = {delta:g} with "
             f"{power.MOST:,} {what} or fewer, not even without an error"
         )
-    all_in = whole / size  # the rest goes to choosing the threshold
-    thinned = f", where thinning keeps {kept} of its guesses" if options.shift else ""
+    thinned = f", where {thinning} of its guesses" if options.shift else ""
     terminal.say(
-        f"An attack without an error takes {_rounded(least * all_in)} {what} to show "
-        f"ε = {target:g}{thinned}."
+        f"An attack without an error takes {_up(least / kept)} {what} to show ε = {target:g}"
+        f"{thinned}."
     )
-    known = "" if options.method == "panoramia" else ", its threshold known beforehand"
+    known = "" if method == "panoramia" else ", its threshold known beforehand"
     terminal.say(
         f"The best attack on a Gaussian mechanism{known}, in {100 * options.power:g}% of audits:"
     )
-    part_of = "above the cut" if unit == "runs" else "guesses on"
-    rows = [("true ε", unit, "of them counted", part_of, "power")]
-    trues = [options.true_epsilon] if options.true_epsilon else [target * k for k in TIMES]
+    rows = [("true ε", unit, "of them counted", where, "power")]
     progress = terminal.Progress()
-    for true in trues:
+    for true in [options.true_epsilon] if options.true_epsilon else [target * k for k in TIMES]:
         progress(f"planning for a true ε of {true:g}")
         mu = power.mu_of(true, delta or FINITE)
         found = power.plan(setting, mu=mu, power=options.power, shares=shares)
-        if found is None:
-            rows.append((f"{true:g}", f"above {power.MOST:,}", "–", "–", "–"))
-            continue
-        rows.append(
-            (
-                f"{true:g}",
-                _rounded(found.examples * all_in),
-                f"{found.examples:,}",
-                f"{100 * found.share:g}%",
-                f"{found.power:.2f}",
-            )
-        )
+        row = (f"above {power.MOST:,}", "–", "–", "–")
+        if found is not None:
+            share = f"{100 * found.share:g}%"
+            row = (_up(found.examples / kept), f"{found.examples:,}", share, f"{found.power:.2f}")
+        rows.append((f"{true:g}", *row))
     progress.done()
     for line in terminal.table(rows):
         terminal.say(f"  {line}")
+    terminal.say(terminal.paragraph(" ".join(_told(method, rule, kept, delta))))
+    return 0
+
+
+def _told(method: str, rule: Threshold, kept: float, delta: float) -> list[str]:
+    """Return what has to be known beside the table."""
     told = []
-    if size < whole:
+    if kept < 1.0:
         told.append(
-            f"Of these, {100 * size / whole:g}% are counted on, and the rest choose the share of "
-            f"guesses ({rule!r}). The share so chosen is often not the best, and the bound then "
-            "reaches the target less often than the table says, with few examples much less often. "
+            f"Of these, {100 * kept:g}% are counted on, and the rest choose the share of guesses "
+            f"({rule!r}). The share so chosen is often not the best, and the bound then reaches "
+            "the target less often than the table says, with few examples much less often. "
             "Where the share, or for two worlds the cut, is fixed beforehand, no rest is needed."
         )
     elif isinstance(rule, Bonferroni):
@@ -132,9 +131,9 @@ def _run(options: argparse.Namespace) -> int:
             f"{rule!r} shares the level among its rules: the table says how often the one that "
             "guesses on this share reaches the target."
         )
-    elif options.method not in ("two-worlds", "panoramia"):
+    elif method not in ("two-worlds", "panoramia"):
         told.append("The share of guesses has to be said beforehand: --threshold guesses:SHARE.")
-    if options.method == "observational-label":
+    if method == "observational-label":
         told.append("A placebo takes as many examples again.")
     if delta == 0.0:
         told.append(f"The true ε is that at δ = {FINITE:g}: at 0 a Gaussian mechanism has none.")
@@ -142,16 +141,8 @@ def _run(options: argparse.Namespace) -> int:
         "No attack on a mechanism of this ε does better than the one assumed here. Real ones do "
         "worse, so take more."
     )
-    terminal.say(terminal.paragraph(" ".join(told)))
-    return 0
+    return told
 
 
-def _usual(method: str) -> Threshold:
-    """Return how guesses are chosen; these two methods choose nothing on a part of their own."""
-    from auditkit.cli.verdict import usual
-
-    return Fixed(guesses=1.0) if method in ("observational-label", "panoramia") else usual(method)
-
-
-def _rounded(number: float) -> str:
-    return f"{int(-(-number // 1)):,}"
+def _up(number: float) -> str:
+    return f"{math.ceil(number):,}"

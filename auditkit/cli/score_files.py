@@ -10,19 +10,21 @@ import hashlib
 import importlib
 import io
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
+from auditkit._types import Bools, Floats
 from auditkit.cli.terminal import printable, quoted
 
-CHUNK = 20_000  # rows that are text at one time
+CHUNK = 200_000  # rows that are text at one time
 MOST_ROWS = 10_000_000  # that fit into 1 GB with room for all that is computed of them
 NAMES: Mapping[str, tuple[str, ...]] = {
     "score": ("score", "scores"),
@@ -53,8 +55,8 @@ FLAGS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "placebo": (("0", "1"), ("false", "true"), ("no", "yes")),
 }
 
-Floats = NDArray[np.float64]
-Bits = NDArray[np.bool_]
+Column: TypeAlias = NDArray[Any]
+Chunks: TypeAlias = Iterator[tuple[Mapping[int, Column], Sequence[int]]]  # and their lines
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,12 +81,12 @@ class ScoreTable:
     used: Mapping[str, str]
     notes: tuple[str, ...]
     score: Floats
-    member: Bits | None = None
+    member: Bools | None = None
     id: NDArray[Any] | None = None
     propensity: Floats | None = None
     baseline: Floats | None = None
-    chosen: Bits | None = None
-    placebo: Bits | None = None
+    chosen: Bools | None = None
+    placebo: Bools | None = None
     features: Floats | None = None
 
     def __len__(self) -> int:
@@ -96,12 +98,20 @@ class ScoreTable:
         used = {*self.used.values(), self.used["score"].removeprefix("-")}
         return [name for name in self.headers if name not in used]
 
+    def take(self, where: Bools) -> "ScoreTable":
+        """Return some rows of the table, in the order given."""
+        names = ("score", "member", "id", "propensity", "baseline", "chosen", "placebo", "features")
+        columns = {name: getattr(self, name) for name in names}
+        return replace(self, **{k: v[where] for k, v in columns.items() if v is not None})
+
 
 def read_scores(path: Path, columns: Sequence[str] = ()) -> ScoreTable:
     """Read a file; `columns` are wishes such as ``score=-loss`` or ``member=is_train``."""
     wishes = _wishes(columns)
     with path.open("rb") as file:
         start = file.read(4)
+        file.seek(0)
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
     if not start:
         raise ValueError(f"{path.name} is empty")
     reader = _from_csv
@@ -109,104 +119,38 @@ def read_scores(path: Path, columns: Sequence[str] = ()) -> ScoreTable:
         reader = _from_parquet
     elif start in (b"PK\x03\x04", b"PK\x05\x06"):  # the second is an archive of nothing
         reader = _from_npz
-    return reader(path, wishes).table(path)
+    layout, found, notes = reader(path, wishes)
+    _not_too_many(found["score"].size)
+    if not found["score"].size:
+        raise ValueError(f"{path.name} holds column names and no row")
+    for role, place in layout.places.items():
+        if role in FLAGS:
+            found[role] = _flag(role, found[role])
+        elif role != "id":
+            _finite(layout.headers[place], found[role])
+    if "id" in found:
+        _once(found["id"])
+    if "propensity" in found:
+        _chances(found["propensity"])
+    used = {role: layout.headers[place] for role, place in layout.places.items()}
+    if layout.turned:
+        found["score"], used["score"] = -found["score"], f"-{used['score']}"
+    features = [found.pop(role) for role in used if role.startswith("feature")]
+    if features:
+        found["features"] = np.column_stack(features)
+    return ScoreTable(path.name, digest, layout.headers, used, notes, **found)
 
 
 @dataclass(frozen=True)
-class _Roles:
+class _Layout:
     """Which column serves as what; a score that is high for non-members is turned round."""
 
     headers: tuple[str, ...]
     places: Mapping[str, int]
-    features: tuple[int, ...]
     turned: bool
 
-    @classmethod
-    def of(cls, headers: Sequence[str], wishes: Mapping[str, list[str]]) -> "_Roles":
-        plain = [_plain(header) for header in headers]
-        places: dict[str, int] = {}
-        turned = False
-        for role, names in NAMES.items():
-            found = [place for place, name in enumerate(plain) if name in names]
-            for wish in wishes.get(role, []):
-                found = _called(headers, wish)
-                if not found and role == "score" and wish.startswith("-"):
-                    found = _called(headers, wish[1:])
-                    turned = bool(found)
-                if not found:
-                    raise ValueError(f"no column is called {quoted(wish)}; {_found(headers)}")
-            if len(found) > 1:
-                twice = " and ".join(quoted(headers[place]) for place in found[:2])
-                alike = headers[found[0]].strip() == headers[found[1]].strip()
-                way = "give one another name" if alike else f"say --column {role}=…"
-                raise ValueError(f"two columns could be the {role}: {twice}; {way}")
-            if found:
-                places[role] = found[0]
-        if "score" not in places:
-            raise ValueError(
-                f"no column is called score; {_found(headers)}; say --column score=NAME, or "
-                "score=-NAME where a low value means member, as with a loss"
-            )
-        features = {
-            place
-            for place, name in enumerate(plain)
-            if name.startswith(FEATURE) and place not in places.values()
-        }
-        for wish in wishes.get("feature", []):
-            found = _called(headers, wish)
-            if not found:
-                raise ValueError(f"no column is called {quoted(wish)}; {_found(headers)}")
-            features.update(found)
-        return cls(tuple(headers), places, tuple(sorted(features)), turned)
 
-    def used(self) -> dict[str, str]:
-        """Return the names of the columns by what they serve as."""
-        used = {role: self.headers[place] for role, place in self.places.items()}
-        if self.turned:
-            used["score"] = f"-{used['score']}"
-        used |= {f"feature {i + 1}": self.headers[place] for i, place in enumerate(self.features)}
-        return used
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """Raw columns: floats, codes of flags with the words they stand for, hashes of ids."""
-
-    roles: _Roles
-    numbers: Mapping[int, Floats]
-    flags: Mapping[str, tuple[NDArray[np.int8], Sequence[str]]]
-    ids: NDArray[Any] | None
-    notes: tuple[str, ...] = ()
-
-    def table(self, path: Path) -> ScoreTable:
-        """Return the table, every column checked."""
-        roles = self.roles
-        size = self.numbers[roles.places["score"]].size
-        _not_too_many(size)
-        if size == 0:
-            raise ValueError(f"{path.name} holds column names and no row")
-        for place, values in self.numbers.items():
-            _finite(roles.headers[place], values)
-        found: dict[str, Any] = {
-            role: self.numbers[roles.places[role]] for role in NUMBERS if role in roles.places
-        }
-        found |= {role: _flag(role, *coded) for role, coded in self.flags.items()}
-        if roles.turned:
-            found["score"] = -found["score"]
-        if self.ids is not None:
-            _once(self.ids)
-            found["id"] = self.ids
-        if "propensity" in found:
-            _chances(found["propensity"])
-        if roles.features:
-            found["features"] = np.column_stack([self.numbers[p] for p in roles.features])
-        digest = hashlib.sha256()
-        with path.open("rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-        return ScoreTable(
-            path.name, digest.hexdigest(), roles.headers, roles.used(), self.notes, **found
-        )
+Read: TypeAlias = tuple[_Layout, dict[str, Any], tuple[str, ...]]  # columns by role, and notes
 
 
 def _wishes(columns: Sequence[str]) -> dict[str, list[str]]:
@@ -227,17 +171,63 @@ def _wishes(columns: Sequence[str]) -> dict[str, list[str]]:
     return wishes
 
 
+def _layout(headers: Sequence[str], wishes: Mapping[str, list[str]]) -> _Layout:
+    plain = [_plain(header) for header in headers]
+    places: dict[str, int] = {}
+    turned = False
+    for role, names in NAMES.items():
+        found = [place for place, name in enumerate(plain) if name in names]
+        for wish in wishes.get(role, []):
+            loss = role == "score" and wish.startswith("-") and not _called(headers, wish)
+            found, turned = _wished(headers, wish[1:] if loss else wish), turned or loss
+        if len(found) > 1:
+            twice = " and ".join(quoted(headers[place]) for place in found[:2])
+            alike = headers[found[0]].strip() == headers[found[1]].strip()
+            way = "give one another name" if alike else f"say --column {role}=…"
+            raise ValueError(f"two columns could be the {role}: {twice}; {way}")
+        if found:
+            places[role] = found[0]
+    if "score" not in places:
+        raise ValueError(
+            f"no column is called score; found {listed(headers)}; say --column score=NAME, or "
+            "score=-NAME where a low value means member, as with a loss"
+        )
+    features = {place for place, name in enumerate(plain) if name.startswith(FEATURE)}
+    features -= set(places.values())
+    for wish in wishes.get("feature", []):
+        features.update(_wished(headers, wish))
+    places |= {f"feature {i}": place for i, place in enumerate(sorted(features), start=1)}
+    return _Layout(tuple(headers), places, turned)
+
+
 def _called(headers: Sequence[str], name: str) -> list[int]:
     return [place for place, header in enumerate(headers) if header.strip() == name]
+
+
+def _wished(headers: Sequence[str], name: str) -> list[int]:
+    found = _called(headers, name)
+    if not found:
+        raise ValueError(f"no column is called {quoted(name)}; found {listed(headers)}")
+    return found
 
 
 # CSV
 
 
-def _from_csv(path: Path, wishes: Mapping[str, list[str]]) -> _Columns:
+def _from_csv(path: Path, wishes: Mapping[str, list[str]]) -> Read:
     with path.open("rb") as binary, io.TextIOWrapper(binary, _encoding(binary), newline="") as file:
         try:
-            return _from_text(file, path.name, wishes)
+            layout, delimiter, before = _head(file, path.name, wishes)
+            start = file.tell()
+            widths = Counter(map(len, csv.reader(file, delimiter=delimiter, strict=True)))
+            _not_too_many(widths[len(layout.headers)])
+            file.seek(start)
+            if set(widths) <= {0, len(layout.headers)}:
+                with suppress(ValueError):
+                    return _gathered(_by_pandas(file, layout, delimiter), layout, delimiter)
+            # of what is not plain pandas cannot say the line
+            file.seek(start)
+            return _gathered(_row_by_row(file, layout, delimiter, before), layout, delimiter)
         except UnicodeDecodeError:
             raise ValueError(f"{path.name} must be text in UTF-8, or Parquet or NPZ") from None
         except csv.Error as error:
@@ -251,7 +241,8 @@ def _encoding(file: IO[bytes]) -> str:
     return "utf-16" if wide else "utf-8-sig"
 
 
-def _from_text(file: IO[str], name: str, wishes: Mapping[str, list[str]]) -> _Columns:
+def _head(file: IO[str], name: str, wishes: Mapping[str, list[str]]) -> tuple[_Layout, str, int]:
+    """Return what the columns are, what stands between them, and how many lines that took."""
     first, before = file.readline(), 1
     # a spreadsheet may say on a line of its own how it separates columns
     while first and (not first.strip() or first.strip('"\r\n').casefold().startswith("sep=")):
@@ -265,61 +256,69 @@ def _from_text(file: IO[str], name: str, wishes: Mapping[str, list[str]]) -> _Co
     if all(_is_number(header) for header in headers):
         shown = ", ".join(map(quoted, headers[:4]))
         raise ValueError(f"{name} must begin with the names of its columns, got {shown}")
-    roles = _Roles.of(headers, wishes)
+    return _layout(headers, wishes), delimiter, before
+
+
+def _by_pandas(file: IO[str], layout: _Layout, delimiter: str) -> Chunks:
+    import pandas as pd
+
+    with pd.read_csv(
+        file,
+        sep=delimiter,
+        header=None,
+        names=range(len(layout.headers)),
+        usecols=sorted(set(layout.places.values())),
+        dtype=object,
+        na_filter=False,
+        index_col=False,
+        chunksize=CHUNK,
+    ) as chunks:
+        for chunk in chunks:
+            yield {place: chunk[place].to_numpy() for place in chunk}, chunk.index
+
+
+def _row_by_row(file: IO[str], layout: _Layout, delimiter: str, before: int) -> Chunks:
+    """Yield columns of text with the lines that their rows end on, rows of nothing left out."""
     reader = csv.reader(file, delimiter=delimiter, strict=True)
-    rows = ((row, before + reader.line_num) for row in reader if any(map(str.strip, row)))
-    return _gathered(rows, roles, delimiter)
+    rows = (row for row in reader if any(map(str.strip, row)))
+    width, kept = len(layout.headers), sorted(set(layout.places.values()))
+    for first in itertools.count(1, CHUNK):
+        chunk, lines = [], []
+        for number, row in enumerate(itertools.islice(rows, CHUNK), start=first):
+            lines.append(before + reader.line_num)
+            if len(row) != width:
+                raise ValueError(
+                    f"row {number} has {len(row)} fields where the column names are {width} (line "
+                    f"{lines[-1]} of the file)"
+                )
+            chunk.append([row[place] for place in kept])
+        if not chunk:
+            return
+        columns = np.array(chunk, dtype=object).T
+        yield dict(zip(kept, columns, strict=True)), lines
 
 
-def _gathered(rows: Iterator[tuple[list[str], int]], roles: _Roles, delimiter: str) -> _Columns:
-    """Turn rows of text into columns of numbers, a chunk at a time."""
-    wanted = [roles.places[role] for role in NUMBERS if role in roles.places]
-    wanted = list(dict.fromkeys([*wanted, *roles.features]))  # one may serve twice
-    numbers: dict[int, list[Floats]] = {place: [np.empty(0)] for place in wanted}
-    flags = {role: _Words() for role in FLAGS if role in roles.places}
-    codes: dict[str, list[NDArray[np.int8]]] = {role: [np.empty(0, np.int8)] for role in flags}
-    ids: list[NDArray[np.int64]] = []
+def _gathered(chunks: Chunks, layout: _Layout, delimiter: str) -> Read:
+    """Turn chunks of text into columns: numbers, words, and hashes of ids."""
     notes: set[str] = set()
-    # of each row only these fields are kept, so that long texts beside them take no room
-    kept = list(dict.fromkeys([*roles.places.values(), *roles.features]))
-    picked, seen = _picked(rows, len(roles.headers), kept), 0
-    while chunk := list(itertools.islice(picked, CHUNK)):
-        texts = zip(*(row for row, _ in chunk), strict=True)
-        columns = dict(zip(kept, texts, strict=True))
-        where = _Where(seen, [line for _, line in chunk])
-        for place in wanted:
-            header = roles.headers[place]
-            numbers[place].append(_floats(columns[place], header, where, delimiter, notes))
-        for role, words in flags.items():
-            column = columns[roles.places[role]]
-            empty = [place for place, text in enumerate(column) if not text.strip()]
-            if empty:
-                raise ValueError(f"{role} must not be empty, got {where.nothing(empty)}")
-            codes[role].append(words.codes(column, role))
-        if "id" in roles.places:
-            ids.append(np.fromiter(map(hash, columns[roles.places["id"]]), np.int64, len(chunk)))
-        seen += len(chunk)
+    seen, parts = 0, {role: [np.empty(0, float)] for role in layout.places}
+    for columns, lines in chunks:
+        where = _Where(seen, lines)
+        for role, place in layout.places.items():
+            texts = columns[place]
+            if role == "id" or role in FLAGS:
+                empty = [row for row, text in enumerate(texts) if not text.strip()]
+                if empty:
+                    raise ValueError(f"{role} must not be empty, got {where.nothing(empty)}")
+                parts[role].append(_hashed(texts) if role == "id" else texts)
+            else:
+                name = layout.headers[place]
+                parts[role].append(_floats(texts, name, where, delimiter, notes))
+        seen += len(lines)
         _not_too_many(seen)
-    return _Columns(
-        roles,
-        {place: np.concatenate(parts) for place, parts in numbers.items()},
-        {role: (np.concatenate(codes[role]), tuple(words)) for role, words in flags.items()},
-        np.concatenate(ids) if ids else None,
-        tuple(sorted(notes)),
-    )
-
-
-def _picked(
-    rows: Iterator[tuple[list[str], int]], width: int, kept: Sequence[int]
-) -> Iterator[tuple[list[str], int]]:
-    """Yield the fields that are kept of each row, which has to be as wide as the first line."""
-    for number, (row, line) in enumerate(rows, start=1):
-        if len(row) != width:
-            raise ValueError(
-                f"row {number} has {len(row)} fields where the column names are {width} (line "
-                f"{line} of the file)"
-            )
-        yield [row[place] for place in kept], line
+    # what is first has no row, and is there for a file without any
+    found = {role: np.concatenate(part[1:] or part) for role, part in parts.items()}
+    return layout, found, tuple(sorted(notes))
 
 
 @dataclass(frozen=True)
@@ -340,38 +339,16 @@ class _Where:
         return f"nothing in {self.of(places)}. {LEFT_OUT}"
 
 
-class _Words(dict[str, int]):
-    """The different words of a column, numbered as they come."""
-
-    def __missing__(self, word: str) -> int:
-        if len(self) == 100:
-            raise OverflowError
-        self[word] = len(self)
-        return self[word]
-
-    def codes(self, column: Sequence[str], role: str) -> NDArray[np.int8]:
-        """Return the number of each word."""
-        try:
-            return np.fromiter(map(self.__getitem__, column), np.int8, len(column))
-        except OverflowError:
-            some = ", ".join(map(quoted, itertools.islice(self, 3)))
-            raise ValueError(f"{role} must be one of two words, got {some} and more") from None
-
-
-def _floats(
-    column: Sequence[str], header: str, where: _Where, delimiter: str, notes: set[str]
-) -> Floats:
-    try:
-        return np.fromiter(map(float, column), np.float64, len(column))
-    except ValueError:
-        pass
+def _floats(column: Column, header: str, where: _Where, delimiter: str, notes: set[str]) -> Floats:
+    with suppress(ValueError):
+        return column.astype(np.float64)
     plain, commas = column, delimiter == ";" and not any("." in text for text in column)
     if commas:
-        plain = [text.replace(",", ".", 1) for text in column]
+        plain = np.array([text.replace(",", ".", 1) for text in column], dtype=object)
     bad = [place for place, text in enumerate(plain) if not _is_number(text)]
     if not bad:
         notes.add(f"{quoted(header)} was read with a comma for the decimal point.")
-        return np.array([float(text) for text in plain])
+        return plain.astype(np.float64)
     empty = [place for place in bad if not column[place].strip()]
     if empty:
         raise ValueError(f"{quoted(header)} must hold numbers, got {where.nothing(empty)}")
@@ -387,7 +364,7 @@ def _floats(
 # Parquet and NPZ
 
 
-def _from_parquet(path: Path, wishes: Mapping[str, list[str]]) -> _Columns:
+def _from_parquet(path: Path, wishes: Mapping[str, list[str]]) -> Read:
     try:
         parquet: Any = importlib.import_module("pyarrow.parquet")
     except ImportError:
@@ -397,8 +374,8 @@ def _from_parquet(path: Path, wishes: Mapping[str, list[str]]) -> _Columns:
     with _parquet_errors(path.name):
         file = parquet.ParquetFile(path)
         headers = file.schema_arrow.names
-    roles = _Roles.of(headers, wishes)
-    wanted = {headers[place] for place in (*roles.places.values(), *roles.features)}
+    layout = _layout(headers, wishes)
+    wanted = {headers[place] for place in layout.places.values()}
     for name in wanted:
         if headers.count(name) > 1:  # Parquet reads by name alone
             raise ValueError(f"two columns are called {quoted(name)}; give one another name")
@@ -406,18 +383,18 @@ def _from_parquet(path: Path, wishes: Mapping[str, list[str]]) -> _Columns:
     with _parquet_errors(path.name):
         read = file.read(columns=list(wanted))
 
-    def column(place: int) -> NDArray[Any]:
-        found = read.column(headers[place])
+    def column(name: str) -> Column:
+        found = read.column(name)
         if found.null_count:
             empty = int(np.flatnonzero(found.is_null().to_numpy())[0]) + 1
             raise ValueError(
-                f"{quoted(headers[place])} must not be empty, got nothing in row {empty} "
+                f"{quoted(name)} must not be empty, got nothing in row {empty} "
                 f"({found.null_count} such in all). {LEFT_OUT}"
             )
-        values: NDArray[Any] = found.to_numpy()
+        values: Column = found.to_numpy()
         return values
 
-    return _from_arrays(roles, column)
+    return _from_arrays(layout, column)
 
 
 @contextmanager
@@ -430,60 +407,70 @@ def _parquet_errors(name: str) -> Iterator[None]:
         raise ValueError(f"{name} is no Parquet file that can be read: {told}") from None
 
 
-def _from_npz(path: Path, wishes: Mapping[str, list[str]]) -> _Columns:
+def _from_npz(path: Path, wishes: Mapping[str, list[str]]) -> Read:
+    with _npz(path) as file:
+        shapes = {name: _shape(file, name) for name in file.files}
+    places: dict[str, tuple[str, Any]] = {}
+    for name, shape in shapes.items():
+        if len(shape) == 2 and _plain(name).startswith(FEATURE):
+            places |= {f"{name}_{column + 1}": (name, (..., column)) for column in range(shape[1])}
+        else:
+            places[name] = (name, ...)
+    layout = _layout(list(places), wishes)
+    used = {places[layout.headers[place]][0] for place in layout.places.values()}
+    _not_too_many(max((shapes[name][0] for name in used if shapes[name]), default=0))
+    with _npz(path) as file:
+        arrays = {name: np.asarray(file[name]) for name in used}
+
+    def column(header: str) -> Column:
+        name, part = places[header]
+        values: Column = arrays[name][part]
+        return values
+
+    return _from_arrays(layout, column)
+
+
+@contextmanager
+def _npz(path: Path) -> Iterator[Any]:
     try:
         with path.open("rb") as binary, np.load(binary, allow_pickle=False) as file:
-            arrays = {name: np.asarray(file[name]) for name in file.files}
+            yield file
     except (ValueError, OSError, EOFError, BadZipFile) as error:
         raise ValueError(f"{path.name} is no NPZ file of plain arrays: {error}") from None
-    flat: dict[str, NDArray[Any]] = {}
-    for name, array in arrays.items():
-        if array.ndim == 2 and _plain(name).startswith(FEATURE):
-            flat |= {f"{name}_{place + 1}": values for place, values in enumerate(array.T)}
+
+
+def _shape(file: Any, name: str) -> tuple[int, ...]:
+    """Return the shape of an array before it takes any memory."""
+    if f"{name}.npy" not in file.zip.namelist():
+        return ()  # no array at all
+    with file.zip.open(f"{name}.npy") as entry:
+        version = np.lib.format.read_magic(entry)[0]
+        read = np.lib.format.read_array_header_1_0
+        shape, _, _ = (read if version == 1 else np.lib.format.read_array_header_2_0)(entry)
+    return shape
+
+
+def _from_arrays(layout: _Layout, column: Callable[[str], Column]) -> Read:
+    found, lengths = {}, {}
+    for role, place in layout.places.items():
+        name = layout.headers[place]
+        values = column(name)
+        if values.ndim != 1:
+            raise ValueError(f"{quoted(name)} must have 1 dimension, got shape {values.shape}")
+        lengths[name], kind = values.size, values.dtype.kind
+        if role == "id":
+            found[role] = _hashed(values.tolist())
+        elif role in FLAGS and kind in "biufSUO":
+            found[role] = values.astype(str)
+        elif role not in FLAGS and kind in "biuf":
+            found[role] = values.astype(np.float64)
         else:
-            flat[name] = array
-    roles = _Roles.of(list(flat), wishes)
-    return _from_arrays(roles, lambda place: flat[roles.headers[place]])
-
-
-def _from_arrays(roles: _Roles, column: Callable[[int], NDArray[Any]]) -> _Columns:
-    """Turn arrays by place into columns."""
-    lengths: dict[str, int] = {}
-
-    def checked(place: int) -> NDArray[Any]:
-        array, header = column(place), roles.headers[place]
-        if array.ndim != 1:
-            raise ValueError(f"{quoted(header)} must have 1 dimension, got shape {array.shape}")
-        lengths[header] = array.size
-        return array
-
-    places = [roles.places[role] for role in NUMBERS if role in roles.places]
-    numbers = {}
-    for place in [*places, *roles.features]:
-        values = checked(place)
-        if values.dtype.kind not in "biuf":
-            header = quoted(roles.headers[place])
-            raise ValueError(f"{header} must hold numbers, got {values.dtype}")
-        numbers[place] = values.astype(np.float64)
-    flags = {}
-    for role in FLAGS:
-        if role in roles.places:
-            values = checked(roles.places[role])
-            if values.dtype.kind not in "biufSUO":
-                raise ValueError(f"{role} must hold numbers or words, got {values.dtype}")
-            words, codes = np.unique(values.astype(str), return_inverse=True)
-            if words.size > 100:
-                some = ", ".join(map(quoted, words[:3]))
-                raise ValueError(f"{role} must be one of two words, got {some} and more")
-            flags[role] = (codes.astype(np.int8), words.tolist())
-    ids = None
-    if "id" in roles.places:
-        # by their hashes, as those of a CSV file: so words and numbers may be mixed
-        ids = np.array([hash(str(name)) for name in checked(roles.places["id"]).tolist()], np.int64)
+            said = f"{role} must hold numbers or words" if role in FLAGS else None
+            raise ValueError(f"{said or f'{quoted(name)} must hold numbers'}, got {values.dtype}")
     if len(set(lengths.values())) > 1:
-        listed = ", ".join(f"{quoted(name)} has {size}" for name, size in lengths.items())
-        raise ValueError(f"columns must have the same length: {listed}")
-    return _Columns(roles, numbers, flags, ids)
+        sizes = ", ".join(f"{quoted(name)} has {size}" for name, size in lengths.items())
+        raise ValueError(f"columns must have the same length: {sizes}")
+    return layout, found, ()
 
 
 # What every column has to be
@@ -498,10 +485,6 @@ def listed(headers: Iterable[str]) -> str:
     shown = [quoted(header) for header in headers]
     more = f" and {len(shown) - 8} more" if len(shown) > 8 else ""
     return f"{', '.join(shown[:8])}{more}"
-
-
-def _found(headers: Iterable[str]) -> str:
-    return f"found {listed(headers)}"
 
 
 def _is_number(text: str) -> bool:
@@ -535,13 +518,27 @@ def _finite(header: str, values: Floats) -> None:
         )
 
 
-def _flag(role: str, codes: NDArray[np.int8], words: Sequence[str]) -> Bits:
+def _hashed(ids: Iterable[Any]) -> Column:
+    """Return ids by their hashes, which take little room, and mix words and numbers."""
+    from pandas.util import hash_array
+
+    texts = np.array([str(name) for name in ids], dtype=object)
+    hashes: Column = hash_array(texts, categorize=False)
+    return hashes
+
+
+def _flag(role: str, column: Column) -> Bools:
     """Return a flag as booleans, by the one pair of words that all of them belong to."""
+    import pandas as pd
+
+    codes, words = pd.factorize(column)
+    if len(words) > 100:
+        some = ", ".join(map(quoted, words[:3]))
+        raise ValueError(f"{role} must be one of two words, got {some} and more")
     plain = [_word(word) for word in words]
     for no, yes in FLAGS[role]:
         if set(plain) <= {no, yes}:
-            true = np.array([word == yes for word in plain])
-            bits: Bits = true[codes]
+            bits: Bools = np.array([word == yes for word in plain])[codes]
             return bits
     pairs = ", ".join("/".join(pair) for pair in FLAGS[role])
     shown = ", ".join(map(quoted, words[:4]))
@@ -554,14 +551,15 @@ def _word(word: str) -> str:
     return plain[:-2] if plain.endswith(".0") else plain
 
 
-def _once(ids: NDArray[Any]) -> None:
-    order = np.argsort(ids, kind="stable")
-    same = np.flatnonzero(ids[order][1:] == ids[order][:-1])
-    if same.size:
-        first, second = order[same[0]] + 1, order[same[0] + 1] + 1
+def _once(ids: Column) -> None:
+    import pandas as pd
+
+    again = np.flatnonzero(pd.Series(ids).duplicated())
+    if again.size:
+        first = int(np.argmax(ids == ids[again[0]]))
         raise ValueError(
-            f"id must not repeat, got the same one in rows {first} and {second} "
-            f"({same.size} repetitions in all)"
+            f"id must not repeat, got the same one in rows {first + 1} and {again[0] + 1} "
+            f"({again.size} repetitions in all)"
         )
 
 

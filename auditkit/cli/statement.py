@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from auditkit.bounds.propensity import PropensityTest
-from auditkit.bounds.result import Bound, rounded
+from auditkit.bounds.propensity import PropensityTest, gated
+from auditkit.bounds.result import Bound, rounded, short_of
 from auditkit.bounds.scores import UNSEEN
 from auditkit.cli import terminal
 from auditkit.cli.diagnostics import Finding, diagnose
-from auditkit.cli.score_files import read_scores
-from auditkit.cli.verdict import Question, Request, answer, ceiling, pose, sensitivity, usual
+from auditkit.cli.question import Question, pose, usual
+from auditkit.cli.score_files import ScoreTable, read_scores
+from auditkit.cli.verdict import answer, ceiling, sensitivity
 
 BETRAYED = (
     "The features alone betray membership better than they can where a fair coin decided it, so "
@@ -74,16 +75,8 @@ def perform(options: argparse.Namespace, progress: terminal.Progress) -> Audit:
     """Read, pose, answer, and look at everything that should be known beside the answer."""
     progress(f"reading {options.file.name}")
     table = read_scores(options.file, options.column)
-    request = Request(
-        method=options.method,
-        family=options.family,
-        delta=options.delta,
-        confidence=options.confidence,
-        threshold=options.threshold,
-        membership=options.membership,
-        seed=options.seed,
-    )
-    question = pose(table, request)
+    names = ("method", "family", "delta", "confidence", "threshold", "membership", "seed")
+    question = pose(table, **{name: getattr(options, name) for name in names})
     progress(f"auditing {len(table)} rows by {question.method}")
     bound = answer(question)
     progress("looking at the data")
@@ -117,7 +110,7 @@ def perform(options: argparse.Namespace, progress: terminal.Progress) -> Audit:
 
 def as_json(audit: Audit) -> dict[str, Any]:
     """Return the bound's fields at the top level, and all else that a repetition needs."""
-    request, table = audit.question.request, audit.question.table
+    question, table = audit.question, audit.question.table
     bound = {item.name: getattr(audit.bound, item.name) for item in fields(audit.bound)}
     found: dict[str, Any] = _plain(
         {
@@ -133,11 +126,11 @@ def as_json(audit: Audit) -> dict[str, Any]:
             ],
             "diagnostics": {finding.name: finding.value for finding in audit.findings},
             "asked": {
-                "method": request.method,
-                "family": request.family,
-                "threshold": audit.question.rule,
-                "membership": request.membership,
-                "seed": request.seed,
+                "method": question.method,
+                "family": question.family,
+                "threshold": question.rule,
+                "membership": question.membership,
+                "seed": question.seed,
             },
             "data": {
                 "file": table.name,
@@ -155,8 +148,6 @@ def as_json(audit: Audit) -> dict[str, Any]:
 def _tested(question: Question, bound: Bound, test: PropensityTest) -> Bound:
     """Return an estimate where features betray membership although they may not."""
     if question.propensity is not None:
-        from auditkit.attacks.propensity import gated
-
         return gated(bound, test)
     details = {**bound.details, "rejection_p_value": test.p_value}
     if not test.rejected:
@@ -221,7 +212,7 @@ def _warnings(
     if upper is not None:
         key = "add/remove" if bound.adjacency == "add/remove" else "substitute"
         if bound.claim == "lower bound" and epsilon > upper[key]:
-            errs = 100.0 * (1.0 - question.request.confidence)
+            errs = 100.0 * (1.0 - question.confidence)
             promised = rounded(upper[key], "upper bound")
             told.append(
                 f"The lower bound exceeds the promised ε of {promised} under {key} "
@@ -232,48 +223,67 @@ def _warnings(
     return told
 
 
+def operating_point(audit: Audit) -> list[tuple[str, str]]:
+    """Return what was stated and what it was counted from, in words."""
+    bound, question = audit.bound, audit.question
+    rows = [
+        ("bound", rounded(float(np.asarray(bound.epsilon)), bound.claim)),
+        ("δ", f"{bound.delta:g}"),
+        ("confidence", "none" if bound.confidence is None else short_of(1, bound.confidence)),
+        ("claim", bound.claim),
+        ("adjacency", bound.adjacency),
+        ("method", f"{question.method} ({bound.method})"),
+        ("membership", question.membership or "not said"),
+        *[(name, shown(value)) for name, value in bound.details.items() if name != "ceiling"],
+        ("ceiling", f"{audit.ceiling:.4g}, had every guess been right"),
+    ]
+    for key, value in (audit.upper or {}).items():
+        rows.append((f"upper bound, {key}", rounded(value, "upper bound")))
+    for key, value in (audit.promise or {}).items():
+        rows.append((key.replace("_", " "), f"{value:g}"))
+    return rows
+
+
+def settings(audit: Audit) -> list[tuple[str, str, str, str]]:
+    """Return what else would have been stated, in words."""
+    return [
+        (what, to, "–" if value is None else rounded(value, claim), claim)
+        for what, to, value, claim in audit.sensitivity
+    ]
+
+
+def columns_used(table: ScoreTable) -> list[tuple[str, str]]:
+    """Return the columns by what they serve as, where there are many features the first three."""
+    used = [(role, terminal.printable(name)) for role, name in table.used.items()]
+    features = [pair for pair in used if pair[0].startswith("feature")]
+    if len(features) <= 4:
+        return used
+    others = [pair for pair in used if pair not in features]
+    last = (f"and {len(features) - 3} more, to", features[-1][1])
+    return [*others, *features[:3], last]
+
+
 def show(audit: Audit) -> None:
     """Print a sentence, its warnings, and the tables."""
-    bound, question = audit.bound, audit.question
+    table = audit.question.table
     terminal.say(terminal.paragraph(audit.sentence))
     for warning in audit.warnings:
         terminal.say(terminal.paragraph(warning, first="  ! "))
     terminal.say()
-    rows = [
-        ("bound", rounded(float(np.asarray(bound.epsilon)), bound.claim)),
-        ("claim", bound.claim),
-        ("method", f"{question.method} ({bound.method})"),
-        ("membership", question.request.membership or "not said"),
-        *[(name, shown(value)) for name, value in bound.details.items() if name != "ceiling"],
-        ("ceiling", f"{audit.ceiling:.4g}, had every guess been right"),
-    ]
-    if audit.upper is not None:
-        rows += [
-            (f"upper bound, {key}", rounded(value, "upper bound"))
-            for key, value in audit.upper.items()
-        ]
-    for line in terminal.table(rows):
+    for line in terminal.table(operating_point(audit)):
         terminal.say(line)
     terminal.say("\nIt assumes")
-    for sentence in bound.assumptions:
+    for sentence in audit.bound.assumptions:
         terminal.say(terminal.paragraph(sentence, first="  - "))
     terminal.say("\nIt would have been")
-    other = [
-        (what, to, "–" if value is None else rounded(value, claim), claim)
-        for what, to, value, claim in audit.sensitivity
-    ]
-    for line in terminal.table([("changed", "to", "ε", "claim"), *other]):
+    for line in terminal.table([("changed", "to", "ε", "claim"), *settings(audit)]):
         terminal.say(f"  {line}")
     terminal.say("\nThe data")
     for finding in audit.findings:
         value = "–" if finding.value is None else shown(finding.value)
         said = f"{finding.what}: {value} ({finding.says})"
         terminal.say(terminal.paragraph(said, first="  ! " if finding.alarming else "  - "))
-    table = question.table
-    named = {role: name for role, name in table.used.items() if not role.startswith("feature")}
-    used = ", ".join(f"{role}: {terminal.quoted(name)}" for role, name in named.items())
-    if len(named) < len(table.used):
-        used += f", and {len(table.used) - len(named)} features"
+    used = ", ".join(f"{role}: {terminal.quoted(name)}" for role, name in columns_used(table))
     terminal.say(terminal.paragraph(f"columns: {used}", first="  - "))
     terminal.say(f"  - SHA-256 of {terminal.printable(table.name)}: {table.sha256}")
 

@@ -49,7 +49,7 @@ def _day(path: Path) -> int:
 
 
 def _hexadecimal(column: Any, name: str, path: Path) -> Any:
-    import pandas as pd  # type: ignore[import-untyped]
+    import pandas as pd
 
     codes, texts = pd.factorize(column)
     wrong = [text for text in texts if not re.fullmatch("[0-9a-fA-F]{0,8}", text)]

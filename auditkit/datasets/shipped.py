@@ -29,10 +29,15 @@ MANIFEST = "shipped.json"
 SMALL = "small"
 
 
-def folder() -> Path:
-    """Return the folder `data` of the clone, or of where Python was started."""
+def home() -> Path:
+    """Return the folder of the clone, or where Python was started if the package is installed."""
     clone = Path(__file__).resolve().parents[2]
-    return (clone if (clone / "pyproject.toml").exists() else Path.cwd()) / "data"
+    return clone if (clone / "pyproject.toml").exists() else Path.cwd()
+
+
+def folder() -> Path:
+    """Return the folder that shipped data lie in."""
+    return home() / "data"
 
 
 def parts(dataset: str) -> tuple[Part, ...]:

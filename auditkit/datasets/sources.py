@@ -9,7 +9,7 @@ from pathlib import Path
 from . import archives, clients, store
 from .cards import Address, Card, File, Package
 from .catalogue import card_of
-from .progress import Watching
+from .progress import watching
 
 log = logging.getLogger("auditkit.datasets")
 PATIENCE = (5.0, 60.0)  # seconds: to connect, between two blocks
@@ -51,7 +51,7 @@ def fetch(name: str) -> dict[str, Path]:
         log.info("%s: trying %s", card.name, what)
         with store.workshop() as folder:
             try:
-                with Watching(f"{card.name}: {what}", folder, size):
+                with watching(f"{card.name}: {what}", folder, size):
                     bring(folder)
                     return store.place(card, folder)
             except (store.NotWritableError, KeyboardInterrupt):

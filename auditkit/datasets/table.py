@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auditkit._types import Floats, Ints
+
 
 def read_csv(
     path: Path,
@@ -21,7 +23,7 @@ def read_csv(
     With `names` the file has no header row, and must have as many columns as there are names. In
     the columns listed in `missing` an empty field is NaN; nothing else ever is.
     """
-    import pandas as pd  # type: ignore[import-untyped]
+    import pandas as pd
 
     options |= {"header": None if names else 0, "keep_default_na": False}
     try:
@@ -84,7 +86,7 @@ def need(frame: Any, columns: Sequence[str], path: Path) -> None:
         )
 
 
-def numbers(frame: Any, path: Path, *, missing: bool = False) -> NDArray[np.float64]:
+def numbers(frame: Any, path: Path, *, missing: bool = False) -> Floats:
     """Return columns that were read as numbers, all of them finite unless some may be missing."""
     array = np.empty(frame.shape, np.float64)
     for place, name in enumerate(frame.columns):
@@ -96,7 +98,7 @@ def numbers(frame: Any, path: Path, *, missing: bool = False) -> NDArray[np.floa
     return array
 
 
-def whole_numbers(frame: Any, path: Path) -> NDArray[np.int64]:
+def whole_numbers(frame: Any, path: Path) -> Ints:
     """Return columns of codes: whole numbers, none of them negative."""
     array = numbers(frame, path)
     wrong = (array < 0) | (array != np.floor(array))
@@ -109,7 +111,7 @@ def whole_numbers(frame: Any, path: Path) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-def labels(column: Any, codes: Mapping[str, int], path: Path) -> NDArray[np.int64]:
+def labels(column: Any, codes: Mapping[str, int], path: Path) -> Ints:
     """Return the code of each label."""
     found = column.map(codes)
     wrong = found.isna()
@@ -118,13 +120,13 @@ def labels(column: Any, codes: Mapping[str, int], path: Path) -> NDArray[np.int6
             f"the label in row {_row(wrong)} of {path.name} must be one of "
             f"{', '.join(map(repr, codes))}, got {column[wrong].iloc[0]!r}"
         )
-    coded: NDArray[np.int64] = found.to_numpy(np.int64)
+    coded: Ints = found.to_numpy(np.int64)
     return coded
 
 
 def coded(
     frames: Sequence[Any], features: Sequence[str]
-) -> tuple[list[NDArray[np.float64]], dict[str, tuple[str, ...]]]:
+) -> tuple[list[Floats], dict[str, tuple[str, ...]]]:
     """Return the categories of tables as codes that are the same in each, and their names."""
     import pandas as pd
 
@@ -146,7 +148,7 @@ def texts(values: Sequence[str] | Any) -> NDArray[np.object_]:
     return array
 
 
-def in_range(values: NDArray[Any], classes: int, path: Path) -> NDArray[np.int64]:
+def in_range(values: NDArray[Any], classes: int, path: Path) -> Ints:
     """Return labels that are codes already, from 0."""
     coded = values.astype(np.int64)
     wrong = (coded < 0) | (coded >= classes)

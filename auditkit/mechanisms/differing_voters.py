@@ -8,11 +8,9 @@ many, sampled with control variates. Tables are those of `vote_laws`.
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from auditkit._types import Floats, Ints
 from auditkit.mechanisms.noisy_argmax import argmax_rows
-
-Floats = NDArray[np.float64]
 
 CELLS = 5_000_000  # histograms that are enumerated at most, some minutes
 
@@ -29,7 +27,7 @@ def enumerated_table(rows: Floats, sigma: float) -> Floats:
     return table
 
 
-def _histogram_law(rows: Floats) -> tuple[NDArray[np.int64], Floats]:
+def _histogram_law(rows: Floats) -> tuple[Ints, Floats]:
     """Enumerate the histograms with their probabilities, adding one teacher at a time.
 
     The class with the most to gain follows from the others and gets no axis; nor does a class
@@ -78,7 +76,7 @@ def sampled_table(rows: Floats, sigma: float, uniforms: Floats) -> tuple[Floats,
     return adjusted.mean(axis=0).reshape(shape), error.reshape(shape)
 
 
-def _draw_histograms(rows: Floats, uniforms: Floats) -> NDArray[np.int64]:
+def _draw_histograms(rows: Floats, uniforms: Floats) -> Ints:
     """Turn uniforms of shape (samples, teachers) into histograms of votes."""
     limits = np.cumsum(rows, axis=1)
     limits[:, -1] = np.inf  # rounding must not leave a teacher without a vote
@@ -90,7 +88,7 @@ def _draw_histograms(rows: Floats, uniforms: Floats) -> NDArray[np.int64]:
     return histograms
 
 
-def _centred_features(histograms: NDArray[np.int64], rows: Floats) -> Floats:
+def _centred_features(histograms: Ints, rows: Floats) -> Floats:
     """Return the counts and their products, less their known means."""
     counts = (histograms - rows.sum(axis=0))[:, :-1]
     covariance = np.diag(rows.sum(axis=0)) - rows.T @ rows

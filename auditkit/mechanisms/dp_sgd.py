@@ -15,10 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from auditkit import _check
-from auditkit.mechanisms._dp_descent import Coins, Draws, Recipe, Task, descend
-from auditkit.mechanisms._dp_heads import HeadTask
-from auditkit.mechanisms._dp_networks import NetworkTask, said
-from auditkit.models.training import _check_network, _inputs, _labels, _made
+from auditkit._types import Floats, Ints
+from auditkit.mechanisms.dp_descent import Draws, Recipe, Task, descend
+from auditkit.mechanisms.dp_heads import HeadTask
+from auditkit.mechanisms.dp_networks import NetworkTask, said
+from auditkit.models import border
+from auditkit.models.stacked import fresh
 
 Singles: TypeAlias = NDArray[np.float32]
 Network: TypeAlias = Callable[[], nn.Module]
@@ -114,8 +116,8 @@ class Trained:
     ((2, 2, 2), (2, 2, 1))
     """
 
-    bits: Coins
-    snapshots: Coins
+    bits: Ints
+    snapshots: Ints
     kept: NDArray[Any] | None = None
     _coordinates: Singles | None = field(default=None, repr=False)
     _initial: Singles | None = field(default=None, repr=False)  # (1 or runs, parameters)
@@ -174,7 +176,7 @@ class Trained:
         """
         theta = self._theta()
         if not isinstance(self._network, int):
-            layer, x = _made(self._network).eval(), _inputs(features)
+            layer, x = fresh(self._network).eval(), border.inputs(features)
             found = said(layer, torch.from_numpy(theta.reshape(-1, theta.shape[-1])), x)
             every = found.reshape(*theta.shape[:2], *found.shape[1:])
             return every[..., 0] if every.shape[-1] == 1 else every
@@ -307,7 +309,7 @@ def audit_sgd(
     """
     runs = _check.whole("runs", runs, least=1)
     optimizer = _check.choice("optimizer", optimizer, ("sgd", "adam"))
-    clip, rate = _check.positive("clip", clip), _rate(sampling_rate)
+    clip, rate = _check.positive("clip", clip), _check.rate("sampling_rate", sampling_rate)
     task = _task(features, labels, canary, clip, logits, network, turn=optimizer == "sgd")
     batch = rate * (task.others + 1)
     noise = _check.scalar("noise_multiplier", noise_multiplier, least=0.0) * clip / batch
@@ -341,8 +343,8 @@ class _Audit:
     task: Task
     recipe: Recipe
     start: Tensor | None  # (1 or runs, parameters), in the task's basis
-    bits: Coins
-    snapshots: Coins
+    bits: Ints
+    snapshots: Ints
     seed: int
 
     def whole(self) -> Trained:
@@ -392,11 +394,11 @@ class _Audit:
                 frozenset(self.snapshots.tolist()),
             )
             for at, weights in enumerate(seen):
-                _check_finite(weights, part.start)
+                border.finite([weights], part.start)
                 step, theta = self.snapshots[at : at + 1], weights.numpy()[:, None]
                 yield part, at, self._trained(bits, step, theta, start.numpy())
 
-    def _trained(self, bits: Coins, steps: Coins, theta: Singles, initial: Singles) -> Trained:
+    def _trained(self, bits: Ints, steps: Ints, theta: Singles, initial: Singles) -> Trained:
         task = self.task
         return Trained(bits, steps, None, theta, initial, task.basis, task.network)
 
@@ -422,16 +424,16 @@ def _task(
     if network is not None:
         if logits != 1:
             raise ValueError(f"logits is for a linear head, and network has its own, got {logits}")
-        inputs = _inputs(features)
-        shown = _check_network(network, inputs)
-        classes = _labels(labels, len(inputs), shown[1:])
+        inputs = border.inputs(features)
+        shown = border.network_output(network, inputs)
+        classes = border.labels(labels, len(inputs), shown[1:])
         if isinstance(canary, InputCanary):
-            extra = _inputs(canary.features)
+            extra = border.inputs(canary.features)
             if extra.shape[1:] != inputs.shape[1:] or extra.dtype != inputs.dtype:
                 raise ValueError(_unlike(extra.shape, inputs.shape))
-            both = _labels(canary.labels, 2, shown[1:])
+            both = border.labels(canary.labels, 2, shown[1:])
             inputs, classes = torch.cat([inputs, extra]), torch.cat([classes, both])
-        layer = _made(network)
+        layer = fresh(network)
         parameters = sum(weight.numel() for weight in layer.parameters())
         gradients = _gradients(canary, parameters, clip) if planted else None
         rows = None if gradients is None else torch.from_numpy(gradients.astype(np.float32))
@@ -454,7 +456,7 @@ def _unlike(canary: tuple[int, ...], features: tuple[int, ...]) -> str:
     )
 
 
-def _head_labels(name: str, value: ArrayLike, records: int, logits: int) -> NDArray[np.int64]:
+def _head_labels(name: str, value: ArrayLike, records: int, logits: int) -> Ints:
     """Return labels as classes below the number that the head tells apart."""
     labels = _check.counts(name, value)
     if labels.shape != (records,):
@@ -464,9 +466,7 @@ def _head_labels(name: str, value: ArrayLike, records: int, logits: int) -> NDAr
     return labels
 
 
-def _gradients(
-    canary: InputCanary | GradientCanary, parameters: int, clip: float
-) -> NDArray[np.float64]:
+def _gradients(canary: InputCanary | GradientCanary, parameters: int, clip: float) -> Floats:
     """Return both gradients of a gradient canary."""
     assert isinstance(canary, GradientCanary)
     gradients = _check.numbers("gradients", canary.gradients, ndim=2)
@@ -479,13 +479,6 @@ def _gradients(
     if norm > clip * (1.0 + 1e-6):  # a longer one would be more than the noise is meant for
         raise ValueError(f"gradients must have a norm of at most clip = {clip:g}, got {norm:g}")
     return gradients
-
-
-def _rate(value: float) -> float:
-    rate = _check.positive("sampling_rate", value)
-    if rate > 1.0:
-        raise ValueError(f"sampling_rate must lie in (0, 1], got {value!r}")
-    return rate
 
 
 def _initial(value: ArrayLike | None, runs: int, task: Task) -> Tensor | None:
@@ -502,7 +495,7 @@ def _initial(value: ArrayLike | None, runs: int, task: Task) -> Tensor | None:
     return torch.from_numpy(_turn(rows, _transposed(task.basis)))
 
 
-def _bits(value: ArrayLike | None, runs: int) -> Coins:
+def _bits(value: ArrayLike | None, runs: int) -> Ints:
     if value is None:
         return np.arange(runs) % 2
     bits = _check.codes("bits", value, (0, 1))
@@ -511,7 +504,7 @@ def _bits(value: ArrayLike | None, runs: int) -> Coins:
     return bits
 
 
-def _snapshots(value: ArrayLike | None, steps: int) -> Coins:
+def _snapshots(value: ArrayLike | None, steps: int) -> Ints:
     given = _check.counts("snapshots", [steps] if value is None else _listed(value))
     rising = given.ndim == 1 and len(given) and (np.diff(given) > 0).all()
     if not rising or given[0] < 1 or given[-1] > steps:
@@ -521,15 +514,6 @@ def _snapshots(value: ArrayLike | None, steps: int) -> Coins:
 
 def _listed(value: Any) -> Any:
     return list(value) if isinstance(value, range) else value
-
-
-def _check_finite(weights: Tensor, first: int) -> None:
-    lost = ~weights.isfinite().all(1)
-    if lost.any():
-        raise FloatingPointError(
-            f"models diverged, the first is number {first + int(lost.nonzero()[0])}: take a "
-            "smaller learning_rate"
-        )
 
 
 def _transposed(basis: Singles | None) -> Singles | None:

@@ -23,11 +23,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditkit import _check
+from auditkit._types import Bools, Floats, Ints, Randomness
 from auditkit.accounting import noise_multiplier_for
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Randomness: TypeAlias = np.random.Generator | int | None
 Model: TypeAlias = Callable[[Any], ArrayLike]
 
 
@@ -188,7 +186,7 @@ class RandomizedResponseWithPrior:
         law: Floats = np.where(inside[..., :, None], among, 1.0 / places) * inside[..., None, :]
         return law
 
-    def support(self, prior: ArrayLike) -> NDArray[np.bool_]:
+    def support(self, prior: ArrayLike) -> Bools:
         """Return which classes can be released, in the shape of `prior`.
 
         Of classes that the prior holds equally likely the lower ones come first.

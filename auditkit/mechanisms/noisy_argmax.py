@@ -8,9 +8,8 @@ import math
 
 import numpy as np
 from numba import njit, prange
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from auditkit._types import Floats
 
 TINY = float(np.finfo(np.float64).tiny)
 REACH = 8.5  # standard deviations after which a Gaussian holds no more than 1e-17

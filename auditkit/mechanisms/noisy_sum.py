@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditkit import _check
+from auditkit._types import Floats, Randomness
 
-Floats = NDArray[np.float64]
 NODES = 100  # of the integral over lengths, which is smooth and falls off like a normal density
 REACH = 10.0  # of the nodes, in standard deviations
 
@@ -54,9 +54,7 @@ class PulledSphere:
         for name in ("member_pull", "other_pull"):
             object.__setattr__(self, name, _check.scalar(name, getattr(self, name), least=0.0))
 
-    def draw(
-        self, members: ArrayLike, *, rng: np.random.Generator | int | None
-    ) -> NDArray[np.float32]:
+    def draw(self, members: ArrayLike, *, rng: Randomness) -> NDArray[np.float32]:
         """Return a record for each of `members`, the direction being the first axis."""
         pulls = np.where(_check.members("members", members), self.member_pull, self.other_pull)
         shape = (pulls.size, self.dimension)
@@ -65,9 +63,7 @@ class PulledSphere:
         records /= np.linalg.norm(records, axis=1, keepdims=True)
         return records
 
-    def draw_projections(
-        self, members: ArrayLike, *, axes: int, rng: np.random.Generator | int | None
-    ) -> Floats:
+    def draw_projections(self, members: ArrayLike, *, axes: int, rng: Randomness) -> Floats:
         """Return what `draw` gives along the first `axes` axes only, which is as quick as it looks.
 
         Whoever sees records through a few directions, fixed beforehand, needs no more of them.
@@ -125,7 +121,7 @@ class PulledSphere:
         return logs
 
 
-def noisy_sum(records: ArrayLike, *, sigma: float, rng: np.random.Generator | int | None) -> Floats:
+def noisy_sum(records: ArrayLike, *, sigma: float, rng: Randomness) -> Floats:
     """Release the sum of records with Gaussian noise.
 
     With records no longer than 1 it is μ-Gaussian DP under adding or removing a record, μ = 1/σ.

@@ -8,14 +8,13 @@ k-th neighbour drops out. So k - 1 votes are the same in both worlds and one may
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import betainc
 
 from auditkit import _check
+from auditkit._types import Floats
 from auditkit.mechanisms.releases import Releases
 from auditkit.mechanisms.voting import vote_table
-
-Floats = NDArray[np.float64]
 
 
 class NeighbourVotes(NamedTuple):
@@ -66,7 +65,7 @@ def neighbour_probability(ranks: ArrayLike, neighbours: int, rate: float) -> Flo
     """
     places = _check.at_least("ranks", ranks, 1.0)
     size = _check.whole("neighbours", neighbours, least=1)
-    share = _rate(rate)
+    share = _check.rate("rate", rate)
     before = np.maximum(places - 1.0, size)  # up to here the sum is 1
     # the binomial distribution function, which scipy's own computes through the same function
     below = betainc(np.maximum(before - size + 1.0, 1.0), size, 1.0 - share)
@@ -206,10 +205,3 @@ def private_knn_releases(
     own = np.eye(classes)[label]
     changed = (1.0 - chance[:, None]) * last + chance[:, None] * own
     return Releases(*(np.einsum("qc,qco->qo", vote, tables) for vote in (last, changed)))
-
-
-def _rate(rate: float) -> float:
-    share = _check.scalar("rate", rate)
-    if not 0.0 < share <= 1.0:
-        raise ValueError(f"rate must lie in (0, 1], got {rate!r}")
-    return share

@@ -9,14 +9,12 @@ the two laws of the released label. Private-kNN, whose teachers are the training
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from auditkit import _check
+from auditkit._types import Floats, Ints
 from auditkit.bounds.renyi import renyi_divergence
 from auditkit.mechanisms.voting import noisy_argmax_probabilities, vote_table
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,13 +11,11 @@ import math
 
 import numpy as np
 from numba import njit, prange
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from auditkit._types import Floats, Ints
 from auditkit.mechanisms.differing_voters import enumerated_table
 from auditkit.mechanisms.noisy_argmax import REACH, TINY
-
-Floats = NDArray[np.float64]
 
 NODES = 512  # nodes of the outer integral that are worked on at once
 UNRESOLVED = 1e-11  # the contour's absolute error is 1e-14, so less than this is done again
@@ -60,7 +58,7 @@ def _multinomial_tables(voters: int, p: Floats, sigma: float) -> Floats:
                 f"a label has a probability below {UNRESOLVED:g}; with teachers = {voters + 1}, "
                 f"{classes} classes and sigma = {sigma:g} it would take too long to resolve"
             )
-        tables[faint] = [_polynomial_table(voters, row, nodes, step, sigma) for row in p[faint]]
+        tables[faint] = [polynomial_table(voters, row, sigma) for row in p[faint]]
     return tables
 
 
@@ -78,7 +76,7 @@ def _grid(voters: int, classes: int, sigma: float) -> tuple[Floats, float]:
     return np.arange(low, high + step * sigma, step * sigma), step
 
 
-def _smoothed(nodes: Floats, counts: NDArray[np.int64], sigma: float) -> tuple[Floats, Floats]:
+def _smoothed(nodes: Floats, counts: Ints, sigma: float) -> tuple[Floats, Floats]:
     """Return Φ and φ of (node - count) / sigma, of shape (counts, nodes)."""
     z = (nodes - counts[:, None]) / sigma
     return ndtr(z), np.exp(-0.5 * z**2) / math.sqrt(2.0 * math.pi)
@@ -141,7 +139,7 @@ def _add_contour(
 
 @njit(cache=True)
 def _total_weight(
-    weights: Floats, spans: NDArray[np.int64], cosines: Floats, sines: Floats, voters: int
+    weights: Floats, spans: Ints, cosines: Floats, sines: Floats, voters: int
 ) -> float:
     """Compute the contour sum for the total alone: what the table has to be divided by."""
     half = cosines.shape[0] - 1
@@ -162,7 +160,7 @@ def _total_weight(
 def _add_turn(
     table: Floats,
     weights: Floats,
-    spans: NDArray[np.int64],
+    spans: Ints,
     below: Floats,
     density: Floats,
     cosines: Floats,
@@ -183,7 +181,7 @@ def _add_turn(
 def _class_sums(
     sums: Floats,
     weights: Floats,
-    spans: NDArray[np.int64],
+    spans: Ints,
     below: Floats,
     density: Floats,
     cosine: Floats,
@@ -241,8 +239,9 @@ def _add_products(table: Floats, sums: Floats, phase: complex) -> float:
     return float(np.abs(change).max())
 
 
-def _polynomial_table(voters: int, p: Floats, nodes: Floats, step: float, sigma: float) -> Floats:
+def polynomial_table(voters: int, p: Floats, sigma: float) -> Floats:
     """Compute one table by multiplying polynomials with positive coefficients."""
+    nodes, step = _grid(voters, len(p), sigma)
     weights = np.empty((len(p), voters + 1))
     spans = np.array(
         [_poisson_weights(voters * p[i], 1e-300, weights[i]) for i in range(len(p))], dtype=np.int64
@@ -260,7 +259,7 @@ def _polynomial_table(voters: int, p: Floats, nodes: Floats, step: float, sigma:
 
 
 @njit(cache=True, parallel=True)
-def _multiply(weights: Floats, spans: NDArray[np.int64], below: Floats, density: Floats) -> Floats:
+def _multiply(weights: Floats, spans: Ints, below: Floats, density: Floats) -> Floats:
     """Compute the last coefficient of the product over classes, a table for each node."""
     classes = weights.shape[0]
     parts = np.zeros((below.shape[0], classes, classes))
@@ -271,7 +270,7 @@ def _multiply(weights: Floats, spans: NDArray[np.int64], below: Floats, density:
 
 @njit(cache=True)
 def _multiply_at(
-    part: Floats, weights: Floats, spans: NDArray[np.int64], below: Floats, density: Floats
+    part: Floats, weights: Floats, spans: Ints, below: Floats, density: Floats
 ) -> None:
     """Fill in the table of one node.
 
@@ -308,9 +307,7 @@ def _multiply_at(
 
 
 @njit(cache=True)
-def _times(
-    left: Floats, weights: Floats, g: Floats, span: NDArray[np.int64], product: Floats
-) -> None:
+def _times(left: Floats, weights: Floats, g: Floats, span: Ints, product: Floats) -> None:
     """Multiply the polynomials `left` and ``weights * g``, up to the length of `product`."""
     product[:] = 0.0
     for j in range(span[0], span[1] + 1):

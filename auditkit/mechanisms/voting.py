@@ -25,15 +25,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_ndtr, logsumexp
+from numpy.typing import ArrayLike
 
 from auditkit import _check
+from auditkit._types import Floats
 from auditkit.mechanisms.differing_voters import sampled_table
 from auditkit.mechanisms.noisy_argmax import TINY, argmax_rows
 from auditkit.mechanisms.vote_laws import vote_tables
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,7 @@ def noisy_argmax_probabilities(votes: ArrayLike, sigma: float) -> Floats:
     [7.251e-01 2.222e-01 4.640e-02 6.000e-03 4.000e-04]
     """
     histograms = _check.at_least("votes", votes, 0.0)
-    _at_least_two_classes("votes", histograms)
+    _check.classes("votes", histograms)
     sigma = _check.positive("sigma", sigma)
     rows = histograms.reshape(math.prod(histograms.shape[:-1]), histograms.shape[-1])
     laws = argmax_rows(np.ascontiguousarray(rows) / sigma)
@@ -145,7 +143,7 @@ def vote_probabilities(teachers: int, class_probabilities: ArrayLike, sigma: flo
     >>> print(vote_probabilities(3, [[sure, torn, torn]], 1.0).round(4))  # one query
     [[0.6858 0.3142]]
     """
-    teachers = _whole("teachers", teachers, 1)
+    teachers = _check.whole("teachers", teachers, least=1)
     rows, lead = _rows(class_probabilities, teachers)
     sigma = _check.positive("sigma", sigma)
     others = rows if rows.shape[1] != teachers else rows[:, 1:]
@@ -208,7 +206,7 @@ def vote_table(teachers: int, class_probabilities: ArrayLike, sigma: float) -> F
      [0.6494 0.335  0.0156]
      [0.6549 0.3284 0.0167]]
     """
-    teachers = _whole("teachers", teachers, 1)
+    teachers = _check.whole("teachers", teachers, least=1)
     rows, lead = _rows(class_probabilities, teachers - 1)
     sigma = _check.positive("sigma", sigma)
     tables = vote_tables(teachers - 1, rows, sigma)
@@ -269,146 +267,20 @@ def sampled_vote_table(
         raise ValueError(
             f"class_probabilities must have shape (teachers - 1, classes), got shape {rows.shape}"
         )
-    _at_least_two_classes("class_probabilities", rows)
+    _check.classes("class_probabilities", rows)
     sigma = _check.positive("sigma", sigma)
     classes = rows.shape[1]
     controls = (classes - 1) * (classes + 2) // 2
-    samples = _whole("samples", samples, 10 * controls)
+    samples = _check.whole("samples", samples, least=10 * controls)
     uniforms = np.random.default_rng(rng).random((samples, len(rows)))
     table, error = sampled_table(rows, sigma, uniforms)
     return SampledTable(table, error, samples)
 
 
-def data_independent_renyi(sigma: float, orders: ArrayLike) -> Floats:
-    r"""Bound the Rényi divergence of noisy argmax from above, whatever the votes.
-
-    One teacher that changes its mind moves one vote: two counts change by one, a distance of
-    :math:`\sqrt 2`. The Gaussian mechanism with that sensitivity has divergence
-    :math:`\alpha / \sigma^2`, and the argmax is post-processing. (With sensitivity 1, as for adding
-    or removing one vote, it would be half of that; the exact divergence after moving a vote
-    exceeds the half.)
-
-    Parameters
-    ----------
-    sigma : float
-        Standard deviation of the Gaussian noise on each count.
-    orders : array
-        Orders above 0 and not 1.
-
-    Returns
-    -------
-    ndarray
-        An upper bound an order.
-
-    References
-    ----------
-    Papernot et al. (2018), "Scalable private learning with PATE", Proposition 8. Mironov (2017),
-    "Rényi differential privacy", Corollary 3.
-
-    Examples
-    --------
-    >>> print(data_independent_renyi(2.0, [1.5, 2, 5]))
-    [0.375 0.5   1.25 ]
-    """
-    sigma = _check.positive("sigma", sigma)
-    return _check.orders("orders", orders) / sigma**2
-
-
-def data_dependent_renyi(votes: ArrayLike, sigma: float, orders: ArrayLike) -> Floats:
-    r"""Bound the Rényi divergence of noisy argmax from above, given the votes.
-
-    Where most teachers agree the label hardly depends on one of them. The bound is for the
-    divergence of the law of the given votes from that of any neighbour, and never above
-    `data_independent_renyi`. It depends on the votes, so it must not be published without
-    protection.
-
-    It says nothing about the divergence the other way round, of the neighbour from the given votes.
-    That one can be larger: for the votes [109, 100], sigma 1 and order 2 the bound is 4.5e-6, and
-    the neighbour [108, 101] diverges by 1.4e-3. For both ways take the larger of the bounds at both
-    histograms.
-
-    Parameters
-    ----------
-    votes : array of shape (..., classes)
-        Histograms of votes.
-    sigma : float
-        Standard deviation of the Gaussian noise on each count.
-    orders : array
-        Orders above 0 and not 1.
-
-    Returns
-    -------
-    ndarray of shape (..., orders)
-        An upper bound an order.
-
-    Notes
-    -----
-    With q at least the probability that another class than the leading one is released, and
-    guarantees :math:`\varepsilon_1, \varepsilon_2` at orders :math:`\mu_1, \mu_2`,
-
-    .. math:: \frac{1}{\alpha-1} \log\left((1-q) A^{\alpha-1} + q B^{\alpha-1}\right), \qquad
-        A = \frac{1-q}{1-(q e^{\varepsilon_2})^{(\mu_2-1)/\mu_2}}, \quad
-        B = \frac{e^{\varepsilon_1}}{q^{1/(\mu_1-1)}}
-
-    for :math:`\alpha \le \mu_1` and q small enough. The orders are
-    :math:`\mu_2 = \sigma\sqrt{\log(1/q)}` and :math:`\mu_1 = \mu_2 + 1`, and q is the union bound
-    over the other classes.
-
-    References
-    ----------
-    Papernot et al. (2018), "Scalable private learning with PATE", Theorem 6 and Propositions 7
-    to 10.
-
-    Examples
-    --------
-    >>> print(data_dependent_renyi([200, 20, 10, 10, 10], 40.0, [10]).round(6))
-    [0.000696]
-    """
-    histograms = _check.at_least("votes", votes, 0.0)
-    _at_least_two_classes("votes", histograms)
-    sigma = _check.positive("sigma", sigma)
-    alpha = _check.orders("orders", orders)
-    independent = np.broadcast_to(alpha / sigma**2, histograms.shape[:-1] + alpha.shape)
-    log_q = _log_other(histograms, sigma)
-    log_q = log_q.reshape(log_q.shape + (1,) * alpha.ndim)
-    mu2 = sigma * np.sqrt(-log_q)
-    mu1 = mu2 + 1.0
-    with np.errstate(divide="ignore", invalid="ignore"):  # outside the theorem, and masked below
-        log_a = np.log1p(-np.exp(log_q)) - np.log1p(
-            -np.exp((log_q + mu2 / sigma**2) * (mu2 - 1.0) / mu2)
-        )
-        log_b = mu1 / sigma**2 - log_q / (mu1 - 1.0)
-        small_enough = log_q <= (mu2 - 1.0) * mu2 / sigma**2 - mu2 * (
-            np.log(mu1 / (mu1 - 1.0)) + np.log(mu2 / (mu2 - 1.0))
-        )
-        dependent = np.logaddexp(
-            np.log1p(-np.exp(log_q)) + (alpha - 1.0) * log_a, log_q + (alpha - 1.0) * log_b
-        ) / (alpha - 1.0)
-    holds = (mu2 > 1.0) & (alpha > 1.0) & (alpha <= mu1) & small_enough & (-log_q > mu2 / sigma**2)
-    return np.where(holds, np.fmin(dependent, independent), independent)
-
-
-# --- the border ----------------------------------------------------------------------------------
-
-
-def _whole(name: str, value: int, least: int) -> int:
-    """Return `value` as a whole number of at least `least`."""
-    number = _check.scalar(name, value)
-    if number != math.floor(number) or number < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    return int(number)
-
-
-def _at_least_two_classes(name: str, array: Floats) -> None:
-    """Refuse arrays whose last axis cannot be one of classes."""
-    if array.ndim == 0 or array.shape[-1] < 2:
-        raise ValueError(f"{name} must have at least 2 classes on its last axis, got {array.shape}")
-
-
 def _rows(class_probabilities: ArrayLike, voters: int) -> tuple[Floats, tuple[int, ...]]:
     """Return the probabilities as (queries, rows, classes), and the shape of the queries."""
     given = _check.distributions("class_probabilities", class_probabilities)
-    _at_least_two_classes("class_probabilities", given)
+    _check.classes("class_probabilities", given)
     classes = given.shape[-1]
     if given.ndim == 2 and len(given) == voters:
         raise ValueError(
@@ -425,18 +297,3 @@ def _rows(class_probabilities: ArrayLike, voters: int) -> tuple[Floats, tuple[in
         lead = given.shape[:-2]
         return given.reshape(math.prod(lead), given.shape[-2], classes), lead
     return given.reshape(math.prod(given.shape[:-1]), 1, classes), given.shape[:-1]
-
-
-# --- upper bounds --------------------------------------------------------------------------------
-
-
-def _log_other(histograms: Floats, sigma: float) -> Floats:
-    """Bound the log-probability that another class than the leading one wins."""
-    leader = histograms.argmax(axis=-1)[..., None]
-    gaps = np.take_along_axis(histograms, leader, axis=-1) - histograms
-    log_tails = log_ndtr(-gaps / (math.sqrt(2.0) * sigma))
-    np.put_along_axis(log_tails, leader, -np.inf, axis=-1)
-    # the leader wins at least as often as any other class
-    cap = math.log1p(-1.0 / histograms.shape[-1])
-    log_q: Floats = np.minimum(logsumexp(log_tails, axis=-1), cap)
-    return log_q

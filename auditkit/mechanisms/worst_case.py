@@ -16,15 +16,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 from scipy.stats import binom
 
 from auditkit import _check
+from auditkit._types import Bools, Floats, Randomness
 from auditkit.bounds.tradeoff import Numbers, TradeOff
-
-Floats = NDArray[np.float64]
 
 _FAR = 40.0  # standard deviations after which a double holds nothing of a Gaussian
 
@@ -82,7 +81,7 @@ class FinalSum(TradeOff):
         self._times = times[weights > -np.inf].astype(np.float64)
         self._log_weights = weights[weights > -np.inf]
 
-    def draw(self, bits: ArrayLike, *, rng: np.random.Generator | int | None) -> Floats:
+    def draw(self, bits: ArrayLike, *, rng: Randomness) -> Floats:
         """Draw a final sum for each run; a run's bit is 0 if it has z, 1 if it has z'."""
         sign = _signs(bits)
         source = _check.generator("rng", rng)
@@ -225,7 +224,7 @@ def simulate_steps(
     sampling_rate: float,
     steps: int,
     snapshots: Sequence[int] | None = None,
-    rng: np.random.Generator | int | None,
+    rng: Randomness,
 ) -> Observations:
     """Run DP-SGD on the worst-case pair, all runs at once, a step at a time.
 
@@ -277,7 +276,7 @@ def _add_step(
     sums: Floats,
     ratios: Floats,
     sign: Floats,
-    sampled: NDArray[np.bool_],
+    sampled: Bools,
     noise: Floats,
     sigma: float,
     q: float,
@@ -327,9 +326,7 @@ def _log_mixture(values: Floats, means: Floats, log_weights: Floats, spread: flo
 
 def _checked(noise_multiplier: float, sampling_rate: float, steps: int) -> tuple[float, float, int]:
     sigma = _check.positive("noise_multiplier", noise_multiplier)
-    q = _check.scalar("sampling_rate", sampling_rate)
-    if not 0.0 < q <= 1.0:
-        raise ValueError(f"sampling_rate must lie in (0, 1], got {sampling_rate!r}")
+    q = _check.rate("sampling_rate", sampling_rate)
     return sigma, q, _check.whole("steps", steps, least=1)
 
 

@@ -16,9 +16,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
 from auditkit import _check
+from auditkit._types import Floats, Ints, Randomness
 
-Floats = NDArray[np.float64]
-Randomness = np.random.Generator | int | None
 DOUBLE: np.dtype[Any] = np.dtype(np.float64)
 
 
@@ -41,7 +40,7 @@ class Examples:
     """
 
     inputs: NDArray[Any]
-    labels: NDArray[np.int64] | None = None
+    labels: Ints | None = None
 
     def __post_init__(self) -> None:
         inputs = np.asarray(self.inputs)
@@ -190,8 +189,8 @@ class ChowLiuTree:
         Of the rows that are drawn; that of the table that was fitted.
     """
 
-    order: NDArray[np.int64]
-    parents: NDArray[np.int64]
+    order: Ints
+    parents: Ints
     laws: tuple[Floats, ...]
     values: tuple[tuple[Floats, ...], ...]
     dtype: np.dtype[Any] = DOUBLE
@@ -383,14 +382,14 @@ def _own_dtype(inputs: NDArray[Any]) -> np.dtype[Any]:
     return inputs.dtype if inputs.dtype.kind in "biuf" else DOUBLE
 
 
-def _labelled(examples: Examples) -> tuple[Floats, NDArray[np.int64]]:
+def _labelled(examples: Examples) -> tuple[Floats, Ints]:
     inputs = _check.numbers("examples.inputs", examples.inputs, ndim=2)
     if examples.labels is None or not len(inputs):
         raise ValueError("examples must have labels, and be at least one")
     return inputs, examples.labels
 
 
-def _levels(column: Floats, bins: int) -> tuple[NDArray[np.int64], tuple[Floats, ...]]:
+def _levels(column: Floats, bins: int) -> tuple[Ints, tuple[Floats, ...]]:
     """Return the level of each number, and the numbers of each level."""
     values, codes = np.unique(column, return_inverse=True)
     if len(values) > bins:
@@ -402,7 +401,7 @@ def _levels(column: Floats, bins: int) -> tuple[NDArray[np.int64], tuple[Floats,
     return codes, seen
 
 
-def _mutual_information(counts: Floats, starts: NDArray[np.int64], rows: int) -> Floats:
+def _mutual_information(counts: Floats, starts: Ints, rows: int) -> Floats:
     """Return the mutual information of every two columns, from the counts of pairs of levels."""
     joint = counts / rows
     alone = np.diag(joint)

@@ -17,8 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from auditkit import _check
-from auditkit.models._descent import Optimiser, slope
-from auditkit.models._stacked import forward
+from auditkit._types import Floats, Ints
+from auditkit.models import border
+from auditkit.models.descent import Optimiser, slope
+from auditkit.models.stacked import first_weights, forward, fresh, slices
 
 CACHED = 1_300_000  # numbers that a chunk of models touches in a step: 5 MB stay in the cache
 ROWS = 1024  # examples that are looked at in one go when models are asked, over all models
@@ -62,39 +64,39 @@ class Models:
 
     def logits(self, inputs: ArrayLike) -> NDArray[np.float32]:
         """Return what every model says of every example, of shape (models, examples, classes)."""
-        x = _inputs(inputs)
-        _check_network(self.network, x)
-        layer = _made(self.network).eval()
+        x = border.inputs(inputs)
+        border.network_output(self.network, x)
+        layer = fresh(self.network).eval()
         most = min(ROWS, max(1, CACHED // _touched(layer, x)))
         rows = min(len(x), most)
         found = []
         with torch.no_grad():
-            for part in _slices(len(self), max(1, most // rows)):
+            for part in slices(len(self), max(1, most // rows)):
                 own = {name: weight[part] for name, weight in self.weights.items()}
                 count = len(next(iter(own.values())))
                 pieces = (
-                    x[piece].expand(count, -1, *x.shape[1:]) for piece in _slices(len(x), rows)
+                    x[piece].expand(count, -1, *x.shape[1:]) for piece in slices(len(x), rows)
                 )
                 found.append(torch.cat([forward(layer, own, piece) for piece in pieces], dim=1))
         result: NDArray[np.float32] = torch.cat(found).numpy()
         return result
 
-    def predict(self, inputs: ArrayLike) -> NDArray[np.int64]:
+    def predict(self, inputs: ArrayLike) -> Ints:
         """Return the class that every model gives every example, of shape (models, examples)."""
-        classes: NDArray[np.int64] = self.logits(inputs).argmax(axis=-1)
+        classes: Ints = self.logits(inputs).argmax(axis=-1)
         return classes
 
-    def probabilities(self, inputs: ArrayLike) -> NDArray[np.float64]:
+    def probabilities(self, inputs: ArrayLike) -> Floats:
         """Return the probability every model gives every class, (models, examples, classes)."""
         # in float64, so that rows sum to 1 as closely as every function of the package asks for
         logits = torch.from_numpy(self.logits(inputs)).double()
-        result: NDArray[np.float64] = torch.softmax(logits, -1).numpy()
+        result: Floats = torch.softmax(logits, -1).numpy()
         return result
 
     def losses(self, inputs: ArrayLike, labels: ArrayLike) -> NDArray[np.float32]:
         """Return the cross-entropy of every model on every example, (models, examples)."""
         logits = torch.from_numpy(self.logits(inputs))
-        y = _labels(labels, len(logits[0]), logits.shape[2:])
+        y = border.labels(labels, len(logits[0]), logits.shape[2:])
         logs = torch.log_softmax(logits, -1)
         picked = logs.gather(-1, y.expand(len(self), *y.shape)[..., None])
         result: NDArray[np.float32] = -picked.flatten(2).mean(-1).numpy()
@@ -102,7 +104,7 @@ class Models:
 
     def module(self, index: int) -> nn.Module:
         """Return one of the models as a network of its own, in evaluation mode."""
-        network = _made(self.network).eval()
+        network = fresh(self.network).eval()
         network.load_state_dict({name: weight[index] for name, weight in self.weights.items()})
         return network
 
@@ -194,12 +196,12 @@ def fit_many(
     >>> bool((votes == (x[:, 0] > 0)).mean() > 0.95)
     True
     """
-    pool, many = _inputs(inputs), _seeds(seeds)
-    shown = _check_network(network, pool)
+    pool, many = border.inputs(inputs), border.seeds(seeds)
+    shown = border.network_output(network, pool)
     data = _Data(
         inputs=pool,
-        labels=_targets(labels, len(pool), shown[1:]),
-        indices=_indices(indices, len(many), len(pool)),
+        labels=border.targets(labels, len(pool), shown[1:]),
+        indices=border.indices(indices, len(many), len(pool)),
         weights=weights if weights is None else _check.at_least("weights", weights, 0.0),
         epochs=_check.whole("epochs", epochs, least=0),
         batch_size=_check.whole("batch_size", batch_size, least=1),
@@ -209,18 +211,18 @@ def fit_many(
         Optimiser,
         kind=_check.choice("optimizer", optimizer, ("sgd", "adam")),
         rate=_check.positive("learning_rate", learning_rate),
-        momentum=_momentum(momentum, optimizer),
+        momentum=border.momentum(momentum, optimizer),
         decay=_check.scalar("weight_decay", weight_decay, least=0.0),
     )
-    stacked, layer = _first_weights(network, many, initial), _made(network)
-    for part in _slices(len(many), _at_once(layer, data)):
+    stacked, layer = first_weights(network, many, initial), fresh(network)
+    for part in slices(len(many), _at_once(layer, data)):
         own = {name: weight[part].requires_grad_() for name, weight in stacked.items()}
         optimiser = rule(tuple(own.values()))
         for x, y, share in data.batches(many[part], part):
             logits = forward(layer, own, x)
             downhill = slope(logits.detach(), y, share)
             optimiser.step(torch.autograd.grad(logits, optimiser.weights, downhill))
-    _check_finite(stacked)
+    border.finite(stacked.values())
     return Models(network, stacked)
 
 
@@ -230,8 +232,8 @@ class _Data:
 
     inputs: Tensor
     labels: Tensor
-    indices: NDArray[np.int64]  # (models, size)
-    weights: NDArray[np.float64] | None
+    indices: Ints  # (models, size)
+    weights: Floats | None
     epochs: int
     batch_size: int
 
@@ -253,52 +255,13 @@ class _Data:
             if self.weights is not None:
                 chosen = np.take_along_axis(self.weights[part], order, axis=1)
                 counts = torch.from_numpy(chosen.astype(np.float32))
-            for batch in _slices(indices.shape[1], self.batch_size):
+            for batch in slices(indices.shape[1], self.batch_size):
                 total = counts[:, batch].sum(1, keepdim=True)
                 total[total == 0] = 1.0  # a batch of nothing but weights of 0 has nothing to say
                 at = rows[:, batch]
                 x = self.inputs.index_select(0, at.reshape(-1))
                 x = x.view(*at.shape, *x.shape[1:])
                 yield x, labels[:, batch], counts[:, batch] / total
-
-
-def _first_weights(
-    network: Callable[[], nn.Module], seeds: Sequence[int], initial: Mapping[str, Tensor] | None
-) -> dict[str, Tensor]:
-    """Return the weights that each model starts from, stacked."""
-    made = _made(network)
-    weights = list(made.named_parameters(remove_duplicate=False))
-    shapes = {name: weight.shape for name, weight in weights}
-    if len({id(weight) for _, weight in weights}) < len(weights):
-        raise ValueError("network must not use one weight in two places, got " + ", ".join(shapes))
-    frozen = [name for name, weight in weights if not weight.requires_grad]
-    if frozen:
-        raise ValueError(f"network must have weights that are all trained, got {frozen} frozen")
-    stacked = {name: torch.empty(len(seeds), *shape) for name, shape in shapes.items()}
-    if initial is None:
-        with torch.random.fork_rng(devices=[]), torch.no_grad():
-            for place, seed in enumerate(seeds):
-                torch.default_generator.manual_seed(seed)  # torch.manual_seed without its detours
-                for name, weight in network().named_parameters():
-                    stacked[name][place] = weight
-        return stacked
-    if not isinstance(initial, Mapping) or set(initial) != set(shapes):
-        raise ValueError(f"initial must hold the weights {', '.join(shapes)}, got {initial!r:.60}")
-    for name, stack in stacked.items():
-        given = torch.as_tensor(initial[name]).detach()
-        if given.shape not in (shapes[name], stack.shape):
-            raise ValueError(
-                f"initial[{name!r}] must have shape {tuple(shapes[name])} or "
-                f"{tuple(stack.shape)}, got {tuple(given.shape)}"
-            )
-        stack.copy_(given)
-    return stacked
-
-
-def _made(network: Callable[[], nn.Module]) -> nn.Module:
-    """Return a fresh network, leaving torch's random stream as it was."""
-    with torch.random.fork_rng(devices=[]):
-        return network()
 
 
 def _at_once(layer: nn.Module, data: _Data) -> int:
@@ -320,103 +283,3 @@ def _touched(layer: nn.Module, inputs: Tensor) -> int:
     for hook in hooks:
         hook.remove()
     return sum(made)
-
-
-def _check_network(network: Callable[[], nn.Module], pool: Tensor) -> torch.Size:
-    """Return the shape of what the network makes of one example, if it can be trained here."""
-    layer = _made(network) if callable(network) and not isinstance(network, nn.Module) else None
-    if not isinstance(layer, nn.Module):
-        raise TypeError(
-            f"network must be a function that makes a torch module, got {network!r:.60}"
-        )
-    moody = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._NormBase)
-    if any(isinstance(inner, moody) for inner in layer.modules()):
-        raise ValueError("network must have no dropout and no running statistics")
-    try:
-        with torch.no_grad():
-            shape: torch.Size = layer(pool[:1]).shape
-    except (RuntimeError, IndexError) as error:
-        raise ValueError(
-            f"inputs must be what network takes, got shape {tuple(pool.shape)} of {pool.dtype}: "
-            f"{str(error).splitlines()[0]}"
-        ) from None
-    if len(shape) < 2 or shape[-1] < 2:
-        raise ValueError(f"network must give a logit for each of 2 classes or more, got {shape}")
-    return shape
-
-
-def _check_finite(stacked: Mapping[str, Tensor]) -> None:
-    lost = torch.stack([~weight.isfinite().flatten(1).all(1) for weight in stacked.values()]).any(0)
-    if lost.any():
-        raise FloatingPointError(
-            f"{int(lost.sum())} of {len(lost)} models diverged, the first is number "
-            f"{int(lost.nonzero()[0])}: take a smaller learning_rate"
-        )
-
-
-def _inputs(value: ArrayLike) -> Tensor:
-    """Return examples as a tensor: whole numbers stay so, all others become float32."""
-    array = np.asarray(value)
-    if array.ndim < 2 or array.dtype.kind not in "iuf" or not array.size:
-        raise ValueError(
-            "inputs must be an array of numbers of shape (n, ...), at least one of them, "
-            f"got shape {array.shape} of {array.dtype}"
-        )
-    if not np.isfinite(array).all():
-        raise ValueError(f"inputs must hold finite numbers, got {array[~np.isfinite(array)][0]}")
-    return torch.from_numpy(array.astype(np.float32 if array.dtype.kind == "f" else np.int64))
-
-
-def _targets(value: ArrayLike, examples: int, places: Sequence[int]) -> Tensor:
-    """Return labels as a tensor: classes as whole numbers, soft labels as floats."""
-    array = _check.numbers("labels", value)
-    if array.ndim <= len(places):
-        return _labels(array, examples, places)
-    if array.shape != (examples, *places):
-        raise ValueError(
-            f"labels must have shape {(examples, *places[:-1])}, or {(examples, *places)} if they "
-            f"are soft, got {array.shape}"
-        )
-    return torch.from_numpy(_check.distributions("labels", array).astype(np.float32))
-
-
-def _labels(value: ArrayLike, examples: int, places: Sequence[int]) -> Tensor:
-    """Return labels as a tensor; the last of `places` is the number of classes."""
-    *places, classes = places
-    array = _check.counts("labels", value)
-    if array.shape != (examples, *places):
-        raise ValueError(f"labels must have shape {(examples, *places)}, got {array.shape}")
-    if array.size and array.max() >= classes:
-        raise ValueError(f"labels must lie in 0 to {classes - 1}, got {array.max()}")
-    return torch.from_numpy(array)
-
-
-def _seeds(value: ArrayLike) -> list[int]:
-    seeds = _check.counts("seeds", list(value) if isinstance(value, range) else value)
-    if seeds.ndim != 1 or not len(seeds):
-        raise ValueError(f"seeds must be a list of at least one seed, got shape {seeds.shape}")
-    return [int(seed) for seed in seeds]
-
-
-def _indices(value: ArrayLike | None, models: int, examples: int) -> NDArray[np.int64]:
-    if value is None:
-        return np.broadcast_to(np.arange(examples), (models, examples))
-    indices = _check.counts("indices", value)
-    if indices.ndim != 2 or len(indices) != models or not indices.size:
-        raise ValueError(
-            f"indices must have one row for each of {models} seeds, got shape {indices.shape}"
-        )
-    if indices.max() >= examples:
-        raise ValueError(f"indices must lie in 0 to {examples - 1}, got {indices.max()}")
-    return indices
-
-
-def _momentum(momentum: float, optimizer: str) -> float:
-    number = _check.scalar("momentum", momentum, least=0.0)
-    if number >= 1.0 or (number and optimizer == "adam"):
-        raise ValueError(f'momentum must lie in [0, 1), and be 0 with "adam", got {momentum!r}')
-    return number
-
-
-def _slices(length: int, step: int) -> Iterator[slice]:
-    return (slice(first, min(first + step, length)) for first in range(0, length, step))

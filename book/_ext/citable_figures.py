@@ -4,6 +4,7 @@ The chapters write each figure's files to `_build/figures` when they run, which 
 reads the first page.
 """
 
+import csv
 import json
 import re
 import shutil
@@ -17,8 +18,10 @@ from sphinx.application import Sphinx
 
 LIST = "book/figures"
 SLIDES = "book/slides.html"
-CALL = re.compile(r'citable\(\s*\w+,\s*"([A-Z]+-[FT][A-Z]?[0-9]+[a-z]?)"')
-LISTED = ("id", "title", "answers", "page", "svg", "png", "csv", "provenance", "bibtex")
+CALL = re.compile(r'\bcitable\(.*?"([A-Z]+-[FT][A-Z]?[0-9]+[a-z]?)"', re.DOTALL)
+LISTED = ("id", "title", "answers", "page", "svg", "png", "csv", "provenance", "command", "bibtex")
+APPENDICES = "chapters/appendices/"
+UP = re.compile(r'(href|src)="\.\./(?=figures/|book/)')
 
 
 def entries(app: Sphinx) -> list[dict[str, Any]]:
@@ -80,15 +83,58 @@ def section(entry: dict[str, Any]) -> str:
 
 
 def origin(entry: dict[str, Any]) -> str:
-    """Return in a sentence where the numbers of a figure come from."""
+    """Return in a sentence where the numbers of a figure come from, and how to make them again."""
     runs = [
         f"<code>{escape(run['id'])}</code> ({run['profile']} profile, code "
         f"{run['code_sha256'][:8]}, data {run['csv_sha256'][:8]})"
         for run in entry["experiments"]
     ]
     where = f"stored runs {', '.join(runs)}" if runs else "computed on its page"
-    drawn = f"drawn by dp-auditkit {entry['versions']['dp-auditkit']}, code "
-    return f"Numbers: {where}; {drawn}{entry['code_sha256'][:8]}."
+    again = f"made again by <code>{escape(entry['command'])}</code>"
+    return f"Numbers: {where}; {again}. Drawn by dp-auditkit {entry['versions']['dp-auditkit']}."
+
+
+def merged(app: Sphinx) -> dict[str, str]:
+    """Return which figure has taken up which one that stood alone once."""
+    path = Path(app.srcdir) / "book" / "merged.csv"
+    if not path.exists():
+        return {}
+    with path.open(encoding="utf-8", newline="") as file:
+        return {row["old"]: row["new"] for row in csv.DictReader(file)}
+
+
+def leave_addresses(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Keep the anchors of figures that have left a chapter: where each of them stands now."""
+    appendix = docname.replace("chapters/", APPENDICES, 1)
+    if appendix not in app.env.found_docs or docname.startswith(APPENDICES):
+        return
+    found = {entry["id"]: entry for entry in entries(app)}
+    gone = {id_: id_ for id_, entry in found.items() if entry["page"] == f"{appendix}.html"}
+    chapter = {entry["id"] for entry in found.values() if entry["page"] == f"{docname}.html"}
+    for old, new in merged(app).items():
+        if new in gone or new in chapter:
+            gone[old] = new
+    lines = []
+    for old, new in sorted(gone.items(), key=lambda pair: natural(pair[0])):
+        here, title = f"{found[new]['page']}#{new}", escape(found[new]["title"])
+        href = here.removeprefix("chapters/")
+        name = old if old == new else f"{old}, now part of {new}"
+        lines.append(f'<li id="{old}"><a href="{href}">{name}</a>: {title}</li>')
+    if lines:
+        listed = "\n".join(lines)
+        source[0] += (
+            "\n## Figures and tables elsewhere\n\nThese stand in the appendix, or have become a "
+            f'part of another.\n\n```{{raw}} html\n<ul class="auditkit-moved">\n{listed}\n</ul>\n'
+            "```\n"
+        )
+
+
+def go_up(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Let the links of a figure lead out of the folder of appendices, which lies a level deeper."""
+    if pagename.startswith(APPENDICES) and "body" in context:
+        context["body"] = UP.sub(r'\1="../../', context["body"])
 
 
 def write_slides(app: Sphinx, found: list[dict[str, Any]]) -> str:
@@ -153,6 +199,9 @@ def publish(app: Sphinx, exception: Exception | None) -> None:
     for entry in entries(app):
         for path in (Path(app.srcdir) / "_build" / "figures").glob(f"{entry['id']}.*"):
             shutil.copy(path, target)
+    for old, new in merged(app).items():
+        for path in target.glob(f"{new}.*"):
+            shutil.copy(path, path.with_name(f"{old}{path.suffix}"))
     rows = [{name: entry[name] for name in LISTED} for entry in entries(app)]
     text = json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
     (Path(app.outdir) / "figures.json").write_text(text, encoding="utf-8")
@@ -168,6 +217,8 @@ def always_read_the_list(app: Sphinx, env: Any, *_changes: Any) -> list[str]:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect the three steps."""
     app.connect("source-read", write_list)
+    app.connect("source-read", leave_addresses)
+    app.connect("html-page-context", go_up)
     app.connect("env-get-outdated", always_read_the_list)
     app.connect("build-finished", publish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,15 +1,18 @@
 """Bring the claims to the site: the scorecard with its filters, and `claims.json`.
 
-The chapters write a record of each claim to `_build/claims` when they run, which is before Sphinx
-reads the first page. Which claims there are is said in `data/claims.csv`, and there also which
-data and models stand in for the paper's.
+What became of each claim is said by the modules `claims.py` of the experiments, which need no
+notebook. Which claims there are is said in `data/claims.csv`, and there also which data and models
+stand in for the paper's.
 """
 
 import csv
+import importlib
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict
 from html import escape
 from itertools import groupby
 from pathlib import Path
@@ -19,31 +22,41 @@ import citable_figures
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
+from auditkit.claims import FINDINGS
+
 PAGE = "book/scorecard"
-CALL = re.compile(r'\bclaim\(\s*"([A-Z]+-[0-9]+)"')
+CALL = re.compile(r'\bfinding\(\s*"([A-Z]+-[0-9]+)"')
 VERDICTS = ("reproduced", "partly", "not reproduced", "open")
 
 warn = logging.getLogger(__name__).warning
 
 
 def calls(app: Sphinx) -> Iterator[tuple[str, str]]:
-    """Yield page and claim wherever a page of the book records one."""
+    """Yield page and claim wherever a page of the book shows one."""
     for page in sorted(app.env.found_docs):
         for id_ in CALL.findall(Path(app.env.doc2path(page)).read_text(encoding="utf-8")):
             yield page, id_
 
 
+def records(app: Sphinx) -> dict[str, dict[str, Any]]:
+    """Return what the modules of claims record, by claim."""
+    chapters = Path(app.srcdir) / "chapters"
+    if str(chapters) not in sys.path:
+        sys.path.insert(0, str(chapters))
+    for path in sorted(chapters.glob("experiments/*/claims.py")):
+        importlib.import_module(f"experiments.{path.parent.name}.claims")
+    return {id_: asdict(finding) for id_, finding in FINDINGS.items()}
+
+
 def claims(app: Sphinx) -> list[dict[str, Any]]:
     """Return all claims of the papers, each with its page and its record, or None without one."""
-    source = Path(app.srcdir)
-    pages = {id_: page for page, id_ in calls(app)}
-    with (source / "data" / "claims.csv").open(encoding="utf-8", newline="") as file:
+    pages, found = {id_: page for page, id_ in calls(app)}, records(app)
+    with (Path(app.srcdir) / "data" / "claims.csv").open(encoding="utf-8", newline="") as file:
         rows: list[dict[str, Any]] = list(csv.DictReader(file))
     for row in rows:
-        path = source / "_build" / "claims" / f"{row['id']}.json"
-        left = row["id"] in pages and path.exists()
-        row["page"] = f"{pages[row['id']]}.html" if left else None
-        row["record"] = json.loads(path.read_text(encoding="utf-8")) if left else None
+        shown = row["id"] in pages and row["id"] in found
+        row["page"] = f"{pages[row['id']]}.html" if shown else None
+        row["record"] = found[row["id"]] if shown else None
     return rows
 
 
@@ -65,9 +78,9 @@ def complain(app: Sphinx, rows: list[dict[str, Any]]) -> None:
         if id_ not in by_id:
             warn(f"claim {id_} is not in data/claims.csv")
         elif times > 1:
-            warn(f"claim {id_} is recorded {times} times")
+            warn(f"claim {id_} is shown {times} times")
         elif by_id[id_]["record"] is None:
-            warn(f"claim {id_} has left no record in _build/claims")
+            warn(f"claim {id_} is recorded by no claims.py")
     drawn = {entry["id"] for entry in citable_figures.entries(app)}
     for row in rows:
         for figure in figures(row):

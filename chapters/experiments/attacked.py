@@ -24,13 +24,12 @@ from auditkit import (
     zero_run,
 )
 from auditkit.attacks.label_inference import label_game
-from auditkit.experiment import Results, experiment, profile
+from auditkit.experiment import study
 from auditkit.mechanisms.label_dp import RandomizedResponse
 from experiments.validity import clopper_pearson
 
 EXAMPLES = 500
 LEVEL = 0.05
-SIMULATIONS = {"paper": 2000, "quick": 200}
 COINS, FIRST, LAST, SORTED = "coins", "members first", "members last", "sorted by score"
 OWN = "by the audit's own seed"  # another one in every repetition
 ORDERS = (FIRST, LAST, SORTED)
@@ -68,28 +67,6 @@ RULES = {
 SPLITTING = ("Split", "Split, midpoint", "MultiSplit")
 CHOOSING = ("Bonferroni", *SPLITTING)
 CUT = "Fixed cut"
-
-
-def cell(
-    audit: str, members: str, scores: str, rule: str, simulations: int, rng: np.random.Generator
-) -> dict:
-    """Repeat one audit and count how often it claims a lower bound that exceeds the truth.
-
-    How often it claims one at all is told, too: who never does is never wrong.
-    """
-    play = GAMES[audit]
-    found = [play(members, scores, rule, rng) for _ in range(simulations)]
-    claimed = sum(epsilon is not None for epsilon, _ in found)
-    exceeding = sum(epsilon is not None and epsilon > truth for epsilon, truth in found)
-    low, high = clopper_pearson(exceeding, simulations)
-    return {
-        "level": LEVEL,
-        "claimed": claimed / simulations,
-        "exceeding": exceeding,
-        "share": exceeding / simulations,
-        "low": low,
-        "high": high,
-    }
 
 
 Found = tuple[float | None, float]  # the ε of a lower bound, None of an estimate; and the truth
@@ -335,14 +312,24 @@ def cross(
     return [(member, score, rule) for member in members for score in scores for rule in rules]
 
 
-def run(n_jobs: int | None = None) -> Results:
-    """Run the study at the scale of the profile."""
-    grid = list(cells(SIMULATIONS[profile()]))
-    return experiment("validity-attacked", cell, grid, tolerance=1e-6, n_jobs=n_jobs)
+@study("validity-attacked", tolerance=1e-6, paper=list(cells(2_000)), live=list(cells(200)))
+def attack(
+    audit: str, members: str, scores: str, rule: str, simulations: int, rng: np.random.Generator
+) -> dict:
+    """Repeat one audit and count how often it claims a lower bound that exceeds the truth.
 
-
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from experiments import attacked
-
-    attacked.run()
+    How often it claims one at all is told, too: who never does is never wrong.
+    """
+    play = GAMES[audit]
+    found = [play(members, scores, rule, rng) for _ in range(simulations)]
+    claimed = sum(epsilon is not None for epsilon, _ in found)
+    exceeding = sum(epsilon is not None and epsilon > truth for epsilon, truth in found)
+    low, high = clopper_pearson(exceeding, simulations)
+    return {
+        "level": LEVEL,
+        "claimed": claimed / simulations,
+        "exceeding": exceeding,
+        "share": exceeding / simulations,
+        "low": low,
+        "high": high,
+    }

@@ -38,7 +38,7 @@ from auditkit import (
     zero_run_bootstrap,
 )
 from auditkit.bounds.renyi import appendix_b_bound
-from auditkit.experiment import Results, experiment, profile
+from auditkit.experiment import study
 
 DELTA = 1e-5
 EXAMPLES = 1000  # coins in a one-run game
@@ -70,47 +70,6 @@ class Audit:
     settings: Mapping[str, Mapping[str, Any]]
     paper: int = 10_000
     quick: int = 500
-
-
-def cell(group: str, audit: str, setting: str, simulations: int, rng: np.random.Generator) -> dict:
-    """Repeat one case and count how often it exceeds the truth."""
-    study = STUDY[group][audit]
-    done = study.game(simulations, rng, **study.settings[setting])
-    claim = done.specimen.claim if done.claim is None else done.claim
-    level = level_of(done.specimen) if done.level is None else done.level
-    broken = None
-    if done.broken is not None:  # the result has to say that it assumes so
-        (broken,) = [text for text in done.specimen.assumptions if done.broken in text]
-    above = done.bounds > done.truth
-    exceeding = int(above.reshape(simulations, -1).any(axis=1).sum())
-    low, high = clopper_pearson(exceeding, simulations)
-    return {
-        "claim": claim,
-        "broken": broken,
-        "level": round(level, 12),
-        "exceeding": exceeding,
-        "share": exceeding / simulations,
-        "low": low,
-        "high": high,
-        "mean_bound": float(done.bounds.reshape(simulations, -1)[:, 0].mean()),
-        "truth": float(np.ravel(done.truth)[0]),
-    }
-
-
-def grid(scale: str) -> list[dict]:
-    """Return the cells of a profile."""
-    return [
-        {"group": group, "audit": name, "setting": setting, "simulations": getattr(audit, scale)}
-        for group, audits in STUDY.items()
-        for name, audit in audits.items()
-        for setting in audit.settings
-    ]
-
-
-def run() -> Results:
-    """Run the study at the scale of the profile, on two cores."""
-    # searches end some 1e-8 from the root, on another processor elsewhere than here
-    return experiment("validity", cell, grid(profile()), tolerance=1e-6, n_jobs=2)
 
 
 def level_of(bound: Bound) -> float:
@@ -835,8 +794,41 @@ STUDY: dict[str, dict[str, Audit]] = {
     },
 }
 
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from experiments import validity
 
-    validity.run()
+def cases(scale: str) -> list[dict]:
+    """Return the cells of a profile."""
+    return [
+        {"group": group, "audit": name, "setting": setting, "simulations": getattr(audit, scale)}
+        for group, audits in STUDY.items()
+        for name, audit in audits.items()
+        for setting in audit.settings
+    ]
+
+
+# searches end some 1e-8 from the root, on another processor elsewhere than here
+@study("validity", tolerance=1e-6, paper=cases("paper"), live=cases("quick"))
+def coverage(
+    group: str, audit: str, setting: str, simulations: int, rng: np.random.Generator
+) -> dict:
+    """Repeat one case and count how often it exceeds the truth."""
+    case = STUDY[group][audit]
+    done = case.game(simulations, rng, **case.settings[setting])
+    claim = done.specimen.claim if done.claim is None else done.claim
+    level = level_of(done.specimen) if done.level is None else done.level
+    broken = None
+    if done.broken is not None:  # the result has to say that it assumes so
+        (broken,) = [text for text in done.specimen.assumptions if done.broken in text]
+    above = done.bounds > done.truth
+    exceeding = int(above.reshape(simulations, -1).any(axis=1).sum())
+    low, high = clopper_pearson(exceeding, simulations)
+    return {
+        "claim": claim,
+        "broken": broken,
+        "level": round(level, 12),
+        "exceeding": exceeding,
+        "share": exceeding / simulations,
+        "low": low,
+        "high": high,
+        "mean_bound": float(done.bounds.reshape(simulations, -1)[:, 0].mean()),
+        "truth": float(np.ravel(done.truth)[0]),
+    }

@@ -1,27 +1,23 @@
-"""The pipeline of PANORAMIA: who sees what, what the games say, and where nothing may be found."""
+"""The pipeline of PANORAMIA: who sees what, how it is scored, and where nothing may be found."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from auditkit import one_run, panoramia
 from auditkit.attacks.generated import (
     Mixture,
-    PairedScores,
-    audit_with_generated,
     cross_entropy,
     features_of,
     generate,
-    one_run_games,
-    panoramia_games,
-    real_games,
     sampled_labels,
+    score_with_generated,
     split_members,
 )
+from auditkit.bounds.panoramia_games import generated_audit
 from auditkit.models.generators import (
     Examples,
     fit_chow_liu_tree,
@@ -51,11 +47,6 @@ class Fixed:
 
     def predict_proba(self, inputs):
         return np.tile(self.chances, (len(inputs), 1))
-
-
-def paired(gap, pairs=2000, seed=0):
-    rng = np.random.default_rng(seed)
-    return PairedScores(rng.normal(gap, 1, pairs), rng.normal(0, 1, pairs))
 
 
 # what classifiers see
@@ -200,133 +191,6 @@ def test_scores_by_loss_are_highest_where_the_loss_is_lowest():
     np.testing.assert_array_equal(scores.real, -game.real.inputs[:, 0])
 
 
-# the games
-
-
-@settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 2**32), pairs=st.integers(1, 40))
-def test_a_coin_shows_one_of_each_pair(seed, pairs):
-    scores, coins = paired(1.0, pairs, seed), np.random.default_rng(seed).random(pairs) < 0.5
-    shown = scores.shown(coins)
-    assert [shown[i] for i in range(pairs)] == [
-        scores.real[i] if coins[i] else scores.other[i] for i in range(pairs)
-    ]
-
-
-def test_games_are_panoramia_on_what_the_coins_show():
-    weak, strong = paired(0.5), paired(2.0, seed=1)
-    coins = np.random.default_rng(7).random((3, 2000)) < 0.5
-    found = panoramia_games(weak, strong, flips=3, rng=7, delta=1e-5, closeness_slack=1e-4)
-    for game, real in zip(found, coins, strict=True):
-        want = panoramia(
-            weak.shown(real), strong.shown(real), real, delta=1e-5, closeness_slack=1e-4
-        )
-        assert game == want
-
-
-def test_equal_seeds_toss_equal_coins():
-    one, other = (panoramia_games(paired(1.0), paired(2.0), flips=2, rng=3) for _ in range(2))
-    assert one == other
-    assert one[0] != one[1]
-
-
-def test_an_attack_that_adds_nothing_measures_nothing():
-    weak = paired(1.0)
-    assert all(game.details["difference"] == 0.0 for game in panoramia_games(weak, weak, rng=0))
-
-
-def test_real_unseen_examples_need_no_baseline():
-    attack = paired(2.0)
-    blind = PairedScores(np.zeros(2000), np.zeros(2000))
-    games = panoramia_games(blind, attack, flips=3, rng=0)
-    for bound, game in zip(real_games(attack, flips=3, rng=0), games, strict=True):
-        assert (bound.epsilon, bound.claim) == (game.c_plus_epsilon_lower, "lower bound")
-        assert bound.confidence == pytest.approx(0.975)
-
-
-def test_scores_that_know_nothing_bound_nothing_in_any_of_three_audits():
-    blind = paired(0.0)
-    for games in (
-        panoramia_games(blind, paired(0.0, seed=5), rng=0),
-        real_games(blind, rng=0),
-        one_run_games(blind, rng=0),
-    ):
-        assert all(game.epsilon == 0.0 for game in games)
-
-
-def test_randomised_response_is_not_overstated():
-    rng = np.random.default_rng(0)
-    epsilon, missed = 1.0, 0
-    for _ in range(40):
-        told = rng.random((2, 500)) < np.array([[np.e], [1.0]]) / (1.0 + np.e)
-        scores = PairedScores(*(told + 1e-3 * rng.normal(size=(2, 500))))
-        bounds = [games(scores, flips=1, rng=rng)[0] for games in (real_games, one_run_games)]
-        missed += sum(bound.epsilon > epsilon for bound in bounds)
-    assert missed <= 4  # of 80, at 2.5% and 5%
-
-
-def test_two_thresholds_are_the_best_of_all_pairs_at_a_share_of_the_level():
-    scores, coins = paired(2.0, 200), np.random.default_rng(1).random(200) < 0.5
-    (bound,) = one_run_games(scores, flips=1, rng=1)
-    shown = scores.shown(coins)
-    numbers = [0, 10, 14, 20, 28, 40, 56, 80, 113, 160]
-    best, tests = 0.0, 0
-    pairs = [(a, b) for a in numbers for b in numbers if 0 < a + b <= 200]
-    for high, low in pairs:
-        order = np.argsort(-shown, kind="stable")
-        right = coins[order[:high]].sum() + (~coins[order[200 - low :]]).sum()
-        sharper = 1.0 - 0.05 / len(pairs)
-        pure = one_run(int(right), high + low, 200, delta=0.0, confidence=sharper)
-        best = max(best, pure.epsilon)
-        tests += 1
-    assert bound.epsilon == pytest.approx(best, abs=1e-9)
-    assert bound.details["tests"] == tests
-
-
-def test_guesses_of_members_alone_are_some_of_all_guesses():
-    scores = paired(1.0)
-    (both,), (members,) = (
-        one_run_games(scores, guess=guess, flips=1, rng=0) for guess in ("both", "members")
-    )
-    assert members.details["others_guessed"] == 0
-    assert members.details["tests"] < both.details["tests"]
-    # whose lowest scores alone tell others apart has nothing to say of members
-    below = PairedScores(
-        np.zeros(2000), -(np.random.default_rng(1).random(2000) < 0.2).astype(float)
-    )
-    (found,), (nothing,) = (
-        one_run_games(below, guess=guess, flips=1, rng=0) for guess in ("both", "members")
-    )
-    assert found.epsilon > 2.0 > 0.5 > nothing.epsilon
-    with pytest.raises(ValueError, match="guess"):
-        one_run_games(scores, guess="others", rng=0)
-
-
-def test_unseen_examples_that_stand_out_are_for_one_run_only():
-    rng = np.random.default_rng(0)
-    # some of the others have scores that no member has; members never stand out
-    other = np.where(rng.random(2000) < 0.2, -9.0, 0.0) + 1e-3 * rng.normal(size=2000)
-    scores = PairedScores(1e-3 * rng.normal(size=2000), other)
-    (one_sided,), (both,) = (games(scores, flips=1, rng=1) for games in (real_games, one_run_games))
-    assert one_sided.epsilon < 0.5 < 2.0 < both.epsilon
-
-
-@pytest.mark.parametrize("games", [real_games, one_run_games])
-@pytest.mark.parametrize(("ask", "name"), [({"flips": 0}, "flips"), ({"confidence": 1.0}, "conf")])
-def test_games_turn_bad_input_away(games, ask, name):
-    with pytest.raises(ValueError, match=name):
-        games(paired(1.0), rng=0, **ask)
-
-
-def test_games_need_the_same_pairs_and_enough_of_them():
-    with pytest.raises(ValueError, match="same length"):
-        panoramia_games(paired(1.0, 5), paired(1.0, 6), rng=0)
-    with pytest.raises(ValueError, match="at least 10"):
-        one_run_games(paired(1.0, 5), rng=0)
-    with pytest.raises(ValueError, match="finite"):
-        PairedScores(np.array([np.nan]), np.array([0.0]))
-
-
 # the first phase
 
 
@@ -378,17 +242,18 @@ def tree(examples, _rng):
     return DecisionTreeClassifier(random_state=0).fit(examples.inputs, examples.labels)
 
 
-def whole_audit(members, model):
-    return audit_with_generated(
+def whole_audit(members, model, fit_generator=lambda *_: TrueLaw()):
+    rng = np.random.default_rng(0)
+    scores = score_with_generated(
         members,
         model,
-        fit_generator=lambda *_: TrueLaw(),
+        fit_generator=fit_generator,
         fit_model=tree,
         training=600,
         audited=1000,
-        flips=3,
-        rng=0,
+        rng=rng,
     )
+    return generated_audit(*scores, flips=3, rng=rng)
 
 
 def test_a_model_that_knows_its_members_by_heart_is_found_out():
@@ -398,7 +263,6 @@ def test_a_model_that_knows_its_members_by_heart_is_found_out():
     measured = np.mean([game.details["difference"] for game in result.games])
     null = np.mean([game.details["difference"] for game in result.null_games])
     assert measured > 1.0 > 0.2 > null
-    assert "An estimate, not a bound" in str(result)
 
 
 def test_a_model_of_other_people_is_not():
@@ -415,17 +279,16 @@ def test_labels_are_drawn_where_a_generator_gives_none():
 
     rng = np.random.default_rng(0)
     members = people(1000, rng)
-    result = audit_with_generated(
+    scores = score_with_generated(
         members,
         tree(members, rng),
         fit_generator=lambda *_: Bare(),
         fit_model=tree,
         training=200,
         audited=200,
-        flips=1,
         rng=0,
     )
-    assert len(result.attack) == 200
+    assert len(scores.attack) == 200
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
@@ -437,16 +300,7 @@ def test_decimals_do_not_tell_generated_examples_from_real_ones(kind):
         lambda own, rng: rounded_like(fit_gaussian_mixtures(own, rng), own),
         lambda own, _: fit_chow_liu_tree(own),
     ):
-        result = audit_with_generated(
-            members,
-            tree(members, rng),
-            fit_generator=fit,
-            fit_model=tree,
-            training=600,
-            audited=1000,
-            flips=3,
-            rng=0,
-        )
+        result = whole_audit(members, tree(members, rng), fit)
         assert np.mean([game.c_lower for game in result.games]) < 1.0  # 3.7 by rounding alone
         assert np.mean([game.details["difference"] for game in result.games]) > 1.0
 
@@ -458,7 +312,7 @@ def test_an_audit_names_the_precisions_that_do_not_match():
 
     members = people(1000, np.random.default_rng(0))
     with pytest.raises(ValueError, match="precision, got float64 and float32"):
-        audit_with_generated(
+        score_with_generated(
             members,
             tree(members, None),
             fit_generator=lambda *_: Single(),
@@ -483,7 +337,7 @@ def test_a_model_of_other_columns_is_refused_before_anything_is_fitted():
         raise AssertionError("a model that cannot be audited is trained for")
 
     with pytest.raises(ValueError, match="features"):
-        audit_with_generated(
+        score_with_generated(
             members,
             tree(wide, rng),
             fit_generator=never,

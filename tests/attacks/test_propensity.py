@@ -10,17 +10,16 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
-from auditkit import reject_propensity, zero_run
-from auditkit.attacks import _logistic
-from auditkit.attacks._logistic import calibrate, fit_columns
+from auditkit.attacks import logistic
+from auditkit.attacks.logistic import calibrate, fit_columns
 from auditkit.attacks.propensity import (
     conservative_propensity,
     cross_fit,
-    diagnose_propensity,
     fit_propensity,
-    gated,
     propensity_bootstrap,
+    rival_guesses,
 )
+from auditkit.bounds.propensity import diagnose_propensity
 
 
 def sample(seed=0, examples=3000, features=5, steep=1.0):
@@ -42,7 +41,7 @@ def rows(x):
 @pytest.mark.parametrize("whitened", [True, False])
 def test_every_column_is_a_weighted_regression_of_scikit_learn(penalty, whitened, monkeypatch):
     if not whitened:  # as for many features and few columns
-        monkeypatch.setattr(_logistic, "NARROW", 0)
+        monkeypatch.setattr(logistic, "NARROW", 0)
     columns = 1 if not whitened else 4
     x, members, _ = sample(features=30)
     table = rows(x)
@@ -66,7 +65,7 @@ def test_features_that_repeat_each_other_and_separate_members_converge():
 
 
 def test_a_fit_that_does_not_converge_says_so(monkeypatch):
-    monkeypatch.setattr(_logistic, "MOST", 2)
+    monkeypatch.setattr(logistic, "MOST", 2)
     x, members, _ = sample()
     with pytest.raises(ArithmeticError, match=r"^6 of 6 logistic regressions have not converged"):
         fit_propensity(x, members, rng=0)
@@ -158,9 +157,14 @@ def test_a_pointwise_limit_covers_an_example_as_often_as_it_says():
 # diagnostics
 
 
+def diagnosed(features, members, propensity, *, rng):
+    rival = rival_guesses(features, members, propensity, rng=rng)
+    return diagnose_propensity(propensity, members, *rival, rng=rng)
+
+
 def test_a_right_model_is_calibrated_and_stands():
     x, members, odds = sample(examples=10_000)
-    report = diagnose_propensity(x, members, expit(odds), rng=0)
+    report = diagnosed(x, members, expit(odds), rng=0)
     assert not report.test.rejected
     assert sum(part.low <= part.said <= part.high for part in report.calibration) >= 7
     assert sum(part.examples for part in report.calibration) == 10_000
@@ -177,7 +181,7 @@ def test_a_wrong_model_is_rejected_by_the_rival(wrong):
     odds = x[:, 0] + (x[:, 1] * x[:, 2] if wrong == "a product missed" else 0.0)
     members = rng.random(6000) < expit(odds)
     believed = {"half": 0.5 * odds, "constant": 0.0 * odds, "a product missed": x[:, 0]}[wrong]
-    report = diagnose_propensity(x, members, expit(believed), rng=0)
+    report = diagnosed(x, members, expit(believed), rng=0)
     assert report.test.rejected
     assert report.test.p_value < 1e-3
 
@@ -186,24 +190,8 @@ def test_a_right_model_is_rejected_as_rarely_as_promised():
     rejected = 0
     for seed in range(12):
         x, members, odds = sample(seed, 1500, 3)
-        rejected += diagnose_propensity(x, members, expit(odds), rng=seed).test.rejected
+        rejected += diagnosed(x, members, expit(odds), rng=seed).test.rejected
     assert rejected <= binom.isf(1e-4, 12, 0.05)
-
-
-def test_the_gate_withdraws_the_claim_and_nothing_else():
-    rng = np.random.default_rng(0)
-    odds = np.where(rng.random(4000) < 0.5, 1.5, -1.5)
-    members = rng.random(4000) < expit(odds)
-    guesses = np.where(odds > 0, 1, -1)
-    for believed, claim in ((odds, "lower bound"), (0.3 * odds, "estimate")):
-        bound = zero_run(guesses, members, expit(believed), rng=0)
-        test = reject_propensity(guesses, members, expit(believed), rng=0)
-        result = gated(bound, test)
-        assert bound.claim == "lower bound"
-        assert result.claim == claim
-        assert result.epsilon == bound.epsilon
-        assert result.details["rejection_p_value"] == test.p_value
-        assert len(result.assumptions) == len(bound.assumptions) + 1
 
 
 # the border
@@ -223,22 +211,13 @@ X, S = np.arange(20.0).reshape(10, 2), np.arange(10) % 2 == 0
         (lambda: propensity_bootstrap(X, S, X[:, :1], rng=0), "audited must have 2 columns"),
         (lambda: propensity_bootstrap(X, S, X, bootstraps=0, rng=0), "bootstraps must"),
         (lambda: conservative_propensity(X, S, X, confidence=1.0), "confidence must"),
-        (lambda: diagnose_propensity(X, S, np.ones(10), rng=0), "propensity must lie strictly"),
-        (lambda: diagnose_propensity(X, S, np.full(10, 0.5), bins=0, rng=0), "bins must"),
+        (lambda: rival_guesses(X, S, np.ones(10), rng=0), "propensity must lie strictly"),
         (lambda: cross_fit(X[:0], S[:0], rng=0), "features must not be empty"),
     ],
 )
 def test_what_cannot_be_is_refused(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
-
-
-def test_the_gate_takes_bounds_and_tests_only():
-    test = reject_propensity([1, -1], [True, False], [0.5, 0.5], rng=0)
-    with pytest.raises(TypeError, match=r"^bound must be a Bound"):
-        gated(1.0, test)
-    with pytest.raises(TypeError, match=r"^test must be a PropensityTest"):
-        gated(zero_run([1], [True], [0.5], rng=0), True)
 
 
 def test_resamples_are_drawn_by_a_name_of_the_room():
@@ -251,6 +230,6 @@ def test_a_seed_that_drew_the_members_does_not_deal_the_halves():
     rng = np.random.default_rng(1)
     features = rng.normal(size=(400, 2))
     members = np.random.default_rng(0).permutation(400) < 200
-    report = diagnose_propensity(features, members, np.full(400, 0.5), rng=0)
+    report = diagnosed(features, members, np.full(400, 0.5), rng=0)
     assert not report.test.rejected
     assert cross_fit(features, members, rng=0).std() > 0.0  # a half of one kind cannot be fitted

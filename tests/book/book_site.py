@@ -30,7 +30,7 @@ RAW = re.compile(
     r"|:::|```|\$\$|\\[()\[\]]|\\[A-Za-z]{2,}|\$[^\s$](?:[^$\n]*[^\s$])?\$"
 )
 
-Visit = dict[str, Any]  # what site.mjs writes down of one page in one mode
+Visit = dict[str, Any]  # what site.mjs writes down of one page, or of one page in one mode
 
 
 @dataclass

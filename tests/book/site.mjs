@@ -13,14 +13,26 @@ import { chromium } from "playwright-core";
 const [site, report] = process.argv.slice(2).map((path) => resolve(path));
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const AXE_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
-const DESKTOP = { width: 1280, height: 900 };
-const MODES = {
-  light: { colorScheme: "light", viewport: DESKTOP },
-  dark: { colorScheme: "dark", viewport: DESKTOP },
-  phone: { colorScheme: "light", viewport: { width: 390, height: 844 }, isMobile: true },
+const DESKTOP = { width: 1280, height: 900, mobile: false };
+const PHONE = { width: 390, height: 844, mobile: true };
+const EVERYTHING = { runOnly: AXE_TAGS };
+// what the dark can change: colours, and which pictures are shown
+const SIGHT = {
+  runOnly: ["color-contrast", "link-in-text-block", "image-alt", "role-img-alt", "svg-img-alt"],
 };
-const TABS = 2; // pages open at a time
+// a phone shows the colours of the light; to judge them is most of the work
+const SHAPE = { ...EVERYTHING, rules: { "color-contrast": { enabled: false } } };
+// One load serves all three, in this order. It begins in the dark, for most pages never see it.
+const MODES = {
+  dark: { scheme: "dark", screen: DESKTOP, rules: SIGHT },
+  light: { scheme: "light", screen: DESKTOP, rules: EVERYTHING },
+  phone: { scheme: "light", screen: PHONE, rules: SHAPE },
+};
+const TABS = 3; // pages open at a time: while one of them waits, two keep two cores busy
 const PATIENCE = 60_000; // ms, for a page on a busy machine
+// ms, a little more than the theme waits before it looks anew at what scrolls, and so has to be
+// reached by keyboard, after a page was loaded or has changed its width
+const THEME_WAITS = 350;
 
 const TYPES = {
   ".css": "text/css",
@@ -91,8 +103,27 @@ function unfold() {
   document.head.append(style);
 }
 
-/** What the page is like, measured inside it. */
-function look(width) {
+/**
+ * Takes away what axe would look at for long and find nothing new in: all but one of each kind of
+ * token in code, which look alike, and the inside of pictures, of which a reader hears the name.
+ */
+function thin() {
+  for (const part of document.querySelectorAll("svg[role=img] > :not(title)")) part.remove();
+  const known = new Set();
+  for (const code of document.querySelectorAll("pre, dt.sig")) {
+    let where = "";
+    for (let above = code; above; above = above.parentElement) where += ` ${above.className}`;
+    for (const token of code.querySelectorAll("span[class]:not([id])")) {
+      const kind = `${where} ${token.parentElement.className} ${token.className}`;
+      if (known.has(kind)) token.replaceWith(...token.childNodes);
+      known.add(kind);
+    }
+    code.normalize();
+  }
+}
+
+/** The words of the page, without code and formulas. */
+function words() {
   const main = document.querySelector("article") ?? document.querySelector("main");
   const prose = (main ?? document.body).cloneNode(true);
   const notProse = "pre, code, script, style, mjx-container, .math, .headerlink";
@@ -100,7 +131,11 @@ function look(width) {
   for (const block of prose.querySelectorAll("p, li, td, th, dt, dd, div, h1, h2, h3, h4")) {
     block.append("\n");
   }
+  return prose.textContent.replace(/[ \t]+/g, " ").replace(/\s*\n\s*/g, "\n");
+}
 
+/** What the page is like, measured inside it. */
+function look(width) {
   const formulas = [...document.querySelectorAll("span.math, div.math")];
   const fonts = [...document.fonts].filter((font) => font.family.startsWith("MJX"));
   const name = (element) =>
@@ -113,21 +148,27 @@ function look(width) {
     ((getComputedStyle(element).overflowX !== "visible" &&
       element.getBoundingClientRect().right <= width + 1) ||
       scrolls(element.parentElement));
-  const wide = [...(main ?? document.body).querySelectorAll("*")].filter(
-    (element) => reach(element) > width + 1 && !scrolls(element)
-  );
+  const { scrollWidth } = document.scrollingElement;
+  const main = document.querySelector("article") ?? document.querySelector("main");
+  const inside = scrollWidth > width ? (main ?? document.body).querySelectorAll("*") : [];
+  const wide = [...inside].filter((element) => reach(element) > width + 1 && !scrolls(element));
 
   return {
-    text: prose.textContent.replace(/[ \t]+/g, " ").replace(/\s*\n\s*/g, "\n"),
     formulas: formulas.length,
     unrendered: formulas.filter((one) => !one.querySelector("mjx-container")).map(name),
     broken: [...document.querySelectorAll("mjx-merror, [data-mjx-error]")].map(name),
     fontsLoaded: fonts.filter((font) => font.status === "loaded").length,
     fontsFailed: fonts.filter((font) => font.status === "error").length,
-    scrollWidth: document.scrollingElement.scrollWidth,
+    scrollWidth,
     wide: wide.slice(-5).map(name), // the innermost come last
     theme: document.documentElement.dataset.theme,
   };
+}
+
+/** The theme of the page, after it has been drawn anew and so heard of a change. */
+async function drawn() {
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  return document.documentElement.dataset.theme;
 }
 
 async function settle(tab) {
@@ -137,26 +178,44 @@ async function settle(tab) {
   });
 }
 
+/** What axe finds, in the mode that the page is in. */
+async function violations(tab, rules) {
+  const found = await tab.evaluate(
+    (chosen) => window.axe.run(document, { ...chosen, resultTypes: ["violations"] }),
+    rules
+  );
+  return found.violations.map(({ id, help, nodes }) => ({
+    rule: id,
+    help,
+    count: nodes.length,
+    nodes: nodes.slice(0, 8).map(({ html, failureSummary }) => ({ html, why: failureSummary })),
+  }));
+}
+
+/** Loads a page and makes it ready to be looked at. */
+async function open(tab, url) {
+  await tab.goto(url, { waitUntil: "load", timeout: PATIENCE });
+  await settle(tab);
+  await tab.evaluate(unfold);
+  await tab.evaluate(thin);
+  await tab.evaluate(AXE);
+}
+
 async function visit(context, url) {
-  const started = Date.now();
   const { tab, seen } = await watched(context);
   try {
-    await tab.goto(url, { waitUntil: "load", timeout: PATIENCE });
-    await settle(tab);
-    await tab.evaluate(unfold);
-    const looked = await tab.evaluate(look, tab.viewportSize().width);
-    await tab.evaluate(AXE);
-    const axe = await tab.evaluate(
-      (tags) => window.axe.run(document, { runOnly: tags, resultTypes: ["violations"] }),
-      AXE_TAGS
-    );
-    const violations = axe.violations.map(({ id, help, nodes }) => ({
-      rule: id,
-      help,
-      count: nodes.length,
-      nodes: nodes.slice(0, 8).map(({ html, failureSummary }) => ({ html, why: failureSummary })),
-    }));
-    return { ...looked, violations, ...seen, seconds: (Date.now() - started) / 1000 };
+    const device = await context.newCDPSession(tab);
+    const modes = {};
+    for (const [mode, { scheme, screen, rules }] of Object.entries(MODES)) {
+      await tab.emulateMedia({ colorScheme: scheme });
+      await device.send("Emulation.setDeviceMetricsOverride", { ...screen, deviceScaleFactor: 1 });
+      // a page of the book follows at once; the slides do when they are loaded
+      if ((await tab.evaluate(drawn)) !== scheme) await open(tab, url);
+      await tab.waitForTimeout(THEME_WAITS);
+      const looked = await tab.evaluate(look, screen.width);
+      modes[mode] = { ...looked, violations: await violations(tab, rules) };
+    }
+    return { text: await tab.evaluate(words), modes, ...seen };
   } catch (error) {
     throw new Error(`${url}: ${error}`);
   } finally {
@@ -181,7 +240,7 @@ async function search(context, origin, question) {
 
 /** What the filters of the scorecard leave, worked by keyboard alone; and the page without them. */
 async function filters(browser, context, url) {
-  const still = await browser.newContext({ ...MODES.light, javaScriptEnabled: false });
+  const still = await browser.newContext({ javaScriptEnabled: false });
   const plain = await still.newPage();
   await plain.goto(url, { timeout: PATIENCE });
   const count = (what) => plain.locator(what).count();
@@ -254,26 +313,23 @@ const browser = await chromium.launch({
 });
 const seen = { origin, pages: {}, search: null, filters: null, slides: null };
 try {
-  for (const [mode, options] of Object.entries(MODES)) {
-    const context = await browser.newContext(options);
-    const queue = pages();
-    const worker = async () => {
-      for (let path = queue.shift(); path; path = queue.shift()) {
-        (seen.pages[path] ??= {})[mode] = await visit(context, `${origin}/${path}`);
-      }
-    };
-    await Promise.all(Array.from({ length: TABS }, worker));
-    if (mode === "light") {
-      seen.search = await search(context, origin, "substitute adjacency");
-      const scorecard = "book/scorecard.html";
-      if (scorecard in seen.pages) {
-        seen.filters = await filters(browser, context, `${origin}/${scorecard}`);
-      }
-      const figures = "book/slides.html";
-      if (figures in seen.pages) seen.slides = await slides(context, `${origin}/${figures}`);
+  const context = await browser.newContext({ viewport: null });
+  const queue = pages();
+  const worker = async () => {
+    for (let path = queue.shift(); path; path = queue.shift()) {
+      seen.pages[path] = await visit(context, `${origin}/${path}`);
     }
-    await context.close();
+  };
+  await Promise.all(Array.from({ length: TABS }, worker));
+  await context.close();
+
+  const plain = await browser.newContext();
+  seen.search = await search(plain, origin, "substitute adjacency");
+  const [scorecard, figures] = ["book/scorecard.html", "book/slides.html"];
+  if (scorecard in seen.pages) {
+    seen.filters = await filters(browser, plain, `${origin}/${scorecard}`);
   }
+  if (figures in seen.pages) seen.slides = await slides(plain, `${origin}/${figures}`);
 } finally {
   await browser.close();
   server.close();

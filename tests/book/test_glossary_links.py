@@ -37,49 +37,11 @@ null
 """
 
 
-def chapter(text: str, root: Path, docname: str = "chapters/one") -> list[tuple[str, str]]:
-    """Build a chapter of one text and return its links to the glossary: term and words."""
-    files = {
-        "conf.py": CONF,
-        "index.md": f"# A book\n\n```{{toctree}}\nbook/glossary\n{docname}\n```\n",
-        "book/glossary.md": GLOSSARY,
-        f"{docname}.md": f"# One\n\n{text}\n",
-    }
-    for name, content in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(content, encoding="utf-8")
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", ".", "_build"]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    html = (root / "_build" / f"{docname}.html").read_text(encoding="utf-8")
-    found = re.findall(r'glossary\.html#term-([^"]+)"><span[^>]*>(.*?)</span></a>', html, re.S)
-    return [(term, words) for term, words in found]
-
-
-def test_the_first_use_is_a_link_and_no_other(tmp_path):
-    text = "A canary sings. Another canary, and canaries in *differential privacy*.\n\nA canary."
-    assert chapter(text, tmp_path) == [
-        ("canary", "canary"),
-        ("differential-privacy", "differential privacy"),
-    ]
-
-
-def test_the_longer_term_is_meant_and_plurals_and_capitals_are_found(tmp_path):
-    text = "Label differential privacy. Canaries. Then **differential privacy**."
-    assert chapter(text, tmp_path) == [
-        ("label-differential-privacy", "Label differential privacy"),
-        ("canary", "Canaries"),
-        ("differential-privacy", "differential privacy"),
-    ]
-
-
-def test_names_keep_their_spelling_and_everyday_words_have_to_be_set_apart(tmp_path):
-    text = "The pate of a PATE-FM user, in PATE. Null of it. The **null** is meant."
-    assert chapter(text, tmp_path) == [("PATE", "PATE"), ("null", "null")]
-
-
-def test_what_is_no_prose_stays_as_it_is(tmp_path):
-    text = """## A canary
+CHAPTERS = {
+    "first": "A canary sings. Another canary, and canaries in *differential privacy*.\n\nA canary.",
+    "longer": "Label differential privacy. Canaries. Then **differential privacy**.",
+    "names": "The pate of a PATE-FM user, in PATE. Null of it. The **null** is meant.",
+    "no_prose": """## A canary
 
 `canary` $canary$ [a canary](https://example.org)
 ![A canary sings on a branch.](https://example.org/a.png)
@@ -93,14 +55,70 @@ canary
 % canary
 
 And the last canary.
-"""
-    assert chapter(text, tmp_path) == [("canary", "canary")]
-    html = (tmp_path / "_build/chapters/one.html").read_text(encoding="utf-8")
-    assert "And the last <a" in html
+""",
+}
+group = pytest.mark.xdist_group("glossary")  # which is built once
 
 
-def test_other_pages_write_their_own_links(tmp_path):
-    assert chapter("A canary.", tmp_path, "book/two") == []
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Return the folder of a book, built, with one chapter a text and a page that is none."""
+    root = tmp_path_factory.mktemp("glossary")
+    pages = {f"chapters/{name}": text for name, text in CHAPTERS.items()}
+    pages["book/other"] = "A canary."
+    files = {
+        "conf.py": CONF,
+        "index.md": "\n".join(["# A book\n\n```{toctree}\nbook/glossary", *pages, "```\n"]),
+        "book/glossary.md": GLOSSARY,
+        **{f"{name}.md": f"# One\n\n{text}\n" for name, text in pages.items()},
+    }
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(content, encoding="utf-8")
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", ".", "_build"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return root / "_build"
+
+
+def links(page: Path) -> list[tuple[str, str]]:
+    """Return the links of a page to the glossary: term and words."""
+    html = page.read_text(encoding="utf-8")
+    return re.findall(r'glossary\.html#term-([^"]+)"><span[^>]*>(.*?)</span></a>', html, re.S)
+
+
+@group
+def test_the_first_use_is_a_link_and_no_other(built):
+    assert links(built / "chapters/first.html") == [
+        ("canary", "canary"),
+        ("differential-privacy", "differential privacy"),
+    ]
+
+
+@group
+def test_the_longer_term_is_meant_and_plurals_and_capitals_are_found(built):
+    assert links(built / "chapters/longer.html") == [
+        ("label-differential-privacy", "Label differential privacy"),
+        ("canary", "Canaries"),
+        ("differential-privacy", "differential privacy"),
+    ]
+
+
+@group
+def test_names_keep_their_spelling_and_everyday_words_have_to_be_set_apart(built):
+    assert links(built / "chapters/names.html") == [("PATE", "PATE"), ("null", "null")]
+
+
+@group
+def test_what_is_no_prose_stays_as_it_is(built):
+    page = built / "chapters/no_prose.html"
+    assert links(page) == [("canary", "canary")]
+    assert "And the last <a" in page.read_text(encoding="utf-8")
+
+
+@group
+def test_other_pages_write_their_own_links(built):
+    assert links(built / "book/other.html") == []
 
 
 @pytest.mark.site

@@ -170,6 +170,7 @@ def entry(id_: str, page: str, **more: object) -> dict:
         "page": page,
         **files,
         "provenance": f"figures/{id_}.json",
+        "command": "python -m experiments run one-run",
         "bibtex": "@misc{x}",
         "alt": 'A line "rises" from left to right.',
         "experiments": [run],
@@ -187,7 +188,8 @@ def test_the_list_has_thumbnail_answer_downloads_bibtex_and_origin():
         assert f'href="../figures/ONE-F1.{kind}"' in text
     assert "@misc{x}" in text
     assert "<code>one-run</code> (paper profile, code cccccccc, data dddddddd)" in text
-    assert "drawn by dp-auditkit 1.2.3, code eeeeeeee" in text
+    assert "made again by <code>python -m experiments run one-run</code>" in text
+    assert "Drawn by dp-auditkit 1.2.3." in text
 
 
 def test_a_table_has_no_thumbnail_and_a_figure_of_its_page_says_so():

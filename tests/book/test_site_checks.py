@@ -8,7 +8,7 @@ import book_site
 import pytest
 from book_site import Visit
 
-pytestmark = [pytest.mark.site, pytest.mark.xdist_group("site")]
+pytestmark = [pytest.mark.site, pytest.mark.xdist_group("site checks")]
 
 BLANK = """<!doctype html><html lang="en"><head><title>A page</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"></head>
@@ -21,6 +21,7 @@ SOUND = """<p id="here">Plain text with a <a href="#here">link</a> and <code>\\f
 
 HIT = '<div id="search-results"><ul class="search"><li><a href="sound.html">x</a></li></ul></div>'
 PALE = '<p style="color: #ccc; background: #fff">pale</p>'
+GREY = "<style>@media (prefers-color-scheme: dark) { p { color: #333; background: #000 } }</style>"
 
 IN_THE_SOURCE: dict[str, tuple[str, Callable[[book_site.Page], list[Any]]]] = {
     "a picture without a text": ('<img src="dot.svg">', lambda page: untold(page)),
@@ -53,6 +54,10 @@ IN_THE_BROWSER: dict[str, tuple[str, Callable[[Visit], list[Any]]]] = {
     "pale text, folded": (
         f"<details><summary>More</summary>{PALE}</details>",
         lambda visit: visit["violations"],
+    ),
+    "pale text, in the dark": (
+        f"{GREY}<p>pale</p>",
+        lambda visit: visit["modes"]["dark"]["violations"],
     ),
     "a field without a label": ("<input>", lambda visit: visit["violations"]),
     "a request to another host": (
@@ -113,6 +118,13 @@ def test_a_fault_in_the_source_is_caught(fault: str, source: dict[str, book_site
 @pytest.mark.parametrize("fault", IN_THE_BROWSER)
 def test_a_fault_in_the_browser_is_caught(fault: str, visits: dict[str, Any]) -> None:
     judge = IN_THE_BROWSER[fault][1]
-    assert judge(visits["pages"][f"{fault}.html"]["phone"])
-    sound = visits["pages"]["sound.html"]["phone"]
+    assert judge(altogether(visits["pages"][f"{fault}.html"]))
+    sound = altogether(visits["pages"]["sound.html"])
     assert fault == "a request to another host" or judge(sound) == []
+
+
+def altogether(visit: Visit) -> Visit:
+    """Return what was seen on a phone, and what axe found there or elsewhere."""
+    modes = visit["modes"]
+    found = [one for mode in modes.values() for one in mode["violations"]]
+    return visit | modes["phone"] | {"violations": found}

@@ -126,7 +126,15 @@ def test_the_table_is_never_above_the_chance_and_close_to_it():
         assert gap.max() < 0.01
 
 
-@pytest.mark.parametrize(("mu", "number"), [(0.0, 1000), (0.4, 500), (1.0, 50), (1.0, 2000)])
+@pytest.mark.parametrize(
+    ("mu", "number"),
+    [
+        (0.0, 1000),
+        pytest.param(0.4, 500, marks=pytest.mark.slow),
+        (1.0, 50),
+        pytest.param(1.0, 2000, marks=pytest.mark.slow),
+    ],
+)
 def test_the_bound_keeps_its_level_against_the_hardest_channel(mu, number):
     """Each membership is released with noise of its own, and the attack knows the log-odds."""
     rng, runs, above = np.random.default_rng(7), 40, 0

@@ -13,7 +13,7 @@ from scipy.special import betaincinv, expit, logit, ndtri
 from scipy.stats import binom
 
 from auditkit.bounds.one_run import one_run, one_run_fdp
-from auditkit.bounds.poisson_binomial import largest_epsilon, misses, poisson_binomial_tail
+from auditkit.bounds.poisson_binomial import largest_epsilon, poisson_binomial_tail
 from auditkit.bounds.propensity import reject_propensity
 from auditkit.bounds.shift_corrections import games_of, mean_peak
 from auditkit.bounds.tradeoff import GaussianDP
@@ -71,12 +71,6 @@ def test_the_tail_is_the_sum_over_all_outcomes(chances, count):
     assert poisson_binomial_tail(chances, count) == pytest.approx(total, rel=1e-11, abs=1e-300)
 
 
-def test_the_compiled_law_is_the_plain_one():
-    chances = np.random.default_rng(0).random(60)
-    for floor in (0.0, 1e-4):
-        assert misses(chances, 40, floor) == pytest.approx(misses.py_func(chances, 40, floor))
-
-
 @pytest.mark.parametrize("count", [5000, 5200, 6000, 6780])
 def test_the_tail_is_exact_down_to_1e_minus_300(count):
     tail = poisson_binomial_tail(np.full(10_000, 0.5), count)
@@ -122,7 +116,6 @@ def test_the_mean_peak_is_the_mean_of_the_largest_probabilities():
         p = expit(epsilon)
         peaks = [binom.pmf(np.arange(k + 1), k, p).max() for k in range(guesses)]
         assert mean_peak(guesses, epsilon) == pytest.approx(np.mean(peaks), rel=1e-10)
-        assert mean_peak.py_func(guesses, epsilon) == pytest.approx(np.mean(peaks), rel=1e-10)
     assert mean_peak(1_000_000, 0.0) == pytest.approx(np.sqrt(8 / np.pi) / 1000, rel=1e-2)
 
 

@@ -24,7 +24,7 @@ FELL = [
 @pytest.mark.parametrize("case", FELL, ids=" | ".join)
 def test_what_knows_nothing_proves_nothing(case):
     runs = 400
-    found = attacked.cell(*case, simulations=runs, rng=np.random.default_rng(1))
+    found = attacked.attack(*case, simulations=runs, rng=np.random.default_rng(1))
     assert found["exceeding"] <= binom.isf(1e-5, runs, found["level"])
 
 
@@ -36,7 +36,7 @@ def test_a_shuffle_with_a_seed_is_seen(monkeypatch):
         lambda self, _: np.random.default_rng(1).permutation(len(self)),
     )
     for case in FELL[:2]:
-        found = attacked.cell(*case, simulations=100, rng=np.random.default_rng(1))
+        found = attacked.attack(*case, simulations=100, rng=np.random.default_rng(1))
         assert found["exceeding"] > 15
 
 

@@ -1,11 +1,12 @@
 """One model and all audits: who is whose, what is trained, and what each audit may see."""
 
+import importlib
 import math
 
 import numpy as np
 import pytest
 import torch
-from experiments import five_audits as five
+from experiments.five_audits import audits as five
 from opacus.accountants import PRVAccountant
 from scipy.stats import binom, norm
 
@@ -112,8 +113,7 @@ def test_without_privacy_all_audits_find_something_and_the_null_has_nothing():
 def test_what_assumes_a_curve_is_an_estimate_where_nobody_knows_one(
     epsilon, trained_on, passes, claim
 ):
-    rng = np.random.default_rng(0)
-    rows = five.cell(five.ONE_RUN, epsilon, trained_on, passes, SEED, rng)
+    rows = five.one_audit(five.ONE_RUN, epsilon, trained_on, passes, SEED)
     claims = {(row["family"], row["claim"]) for row in rows}
     assert claims == {(five.GAUSSIAN, claim), (five.NO_FAMILY, "lower bound")}
 
@@ -189,7 +189,7 @@ def test_worlds_without_privacy_differ_in_one_label(monkeypatch):
     ("canary", "adjacency"), [(five.INSERTED, "add/remove"), (five.OPPOSITE, "substitute")]
 )
 def test_many_runs_say_which_neighbours_they_compare(canary, adjacency):
-    rows = five.many_runs_cell(canary, 8.0, 40, SEED, np.random.default_rng(0))
+    rows = five.audit_of_many_runs(canary, 8.0, 40, SEED, np.random.default_rng(0))
     assert [row["family"] for row in rows] == ["gaussian", "approx"]
     assert {row["adjacency"] for row in rows} == {adjacency}
     assert {row["claim"] for row in rows} == {"lower bound"}
@@ -242,16 +242,19 @@ def test_an_audit_of_answers_stays_below_the_truth():
     assert five.answer_audit(p, p, np.random.default_rng(0)) == 0.0
 
 
-@pytest.mark.parametrize("profile", ["paper", "quick"])
-def test_every_audit_has_a_null_in_the_grid(profile):
-    grids = five.GRID[profile]
-    assert set(grids) == set(five.CELLS)
-    assert {cell["trained_on"] for cell in grids[five.ONE_MODEL]} == {five.OWN, five.OTHER}
-    assert {cell["audit"] for cell in grids[five.ONE_MODEL]} == set(five.AUDITS)
-    assert five.SAME in {cell["canary"] for cell in grids[five.MANY]}
-    if profile == "paper":
-        votes = {point: set() for point in (five.POISON, five.NO_POINT)}
-        for cell in grids[five.TWIN]:
-            votes[cell["point"]].add(cell["epsilon"])
-        assert votes[five.POISON] == votes[five.NO_POINT] == set(five.EPSILONS)
-        assert {cell["seed"] for cell in grids[five.ONE_MODEL]} == set(range(five.SEEDS))
+def test_every_audit_has_a_null_among_its_cells():
+    one, many, twin = (study.paper for study in (five.one_model, five.many_runs, five.twin))
+    for cells in (one, five.one_model.live):
+        assert {cell["trained_on"] for cell in cells} == {five.OWN, five.OTHER}
+        assert {cell["audit"] for cell in cells} == set(five.AUDITS)
+    for cells in (many, five.many_runs.live):
+        assert five.SAME in {cell["canary"] for cell in cells}
+    votes = {point: set() for point in (five.POISON, five.NO_POINT)}
+    for cell in twin:
+        votes[cell["point"]].add(cell["epsilon"])
+    assert votes[five.POISON] == votes[five.NO_POINT] == set(five.EPSILONS)
+    assert {cell["seed"] for cell in one} == set(range(five.SEEDS))
+
+
+def test_what_the_chapter_says_of_its_numbers_holds():
+    importlib.import_module("experiments.five_audits.claims")

@@ -150,7 +150,9 @@ def test_a_target_of_other_images_is_trained_on_those_the_auditor_does_without(m
 def test_a_target_that_never_saw_the_labels_gives_what_its_placebo_gives(mechanism):
     bounds = {
         (row["reference"], row["played_on"]): row["bound"]
-        for row in images.cell(mechanism, 0.0, 0, 3000, 20, np.random.default_rng(0))
+        for row in images.protected_images(
+            mechanism, 0.0, 0, 3000, 20, rng=np.random.default_rng(0)
+        )
         if (row["attack"], row["guesses"]) == ("label inference", "sweep")
     }
     for reference in ("trained", "scaled", "distilled", "pooled"):
@@ -163,7 +165,9 @@ def test_a_target_that_never_saw_the_labels_gives_what_its_placebo_gives(mechani
 def test_a_reference_model_that_is_overfitted_finds_what_is_not_there():
     bounds = {}
     for training in ("stopped", "overfitted"):
-        rows = reference_quality.cell(0.0, 1000, training, 0, 2000, 10, np.random.default_rng(0))
+        rows = reference_quality.with_worse_reference(
+            0.0, 1000, training, 0, 2000, 10, rng=np.random.default_rng(0)
+        )
         bounds[training] = {
             row["played_on"]: row["bound"]
             for row in rows

@@ -104,7 +104,7 @@ def test_criteo_goes_the_same_way_as_the_census(brought):
     ordinary = np.sum(before.labels == 0)
     assert before.features[:, 13].tolist() == np.where(before.labels, 1, ordinary).tolist()
     assert after.features[:, 13].tolist() == np.where(after.labels, 0, ordinary).tolist()
-    rows = tables.cell("criteo", tables.EVERYBODY, "LP-1ST", math.inf, 300, 2, 0, RNG(0))
+    rows = tables.protected_table("criteo", tables.EVERYBODY, "LP-1ST", math.inf, 300, 2, 0, RNG(0))
     # clicks can be read off the first category
     assert rows[0]["log_loss"] < 0.1
     assert {each["reference"] for each in rows} == {"trained", "distilled"}
@@ -134,7 +134,7 @@ def test_every_mechanism_predicts_probabilities_of_finite_loss(mechanism, epsilo
 @pytest.mark.parametrize(("epsilon", "left"), [(0.1, 1), (2.0, 1), (4.0, 2), (8.0, 2)])
 def test_the_domain_prior_leaves_one_label_where_the_paper_has_dashes(epsilon, left):
     if left == 1:
-        (row,) = tables.cell(
+        (row,) = tables.protected_table(
             *(tables.CENSUS, tables.EVERYBODY, "LP-1ST (domain prior)", epsilon, 1000, 2, 0, RNG(0))
         )
         assert row["log_loss"] is None
@@ -154,8 +154,8 @@ def test_a_distilled_model_is_taught_four_fifths_by_the_target():
 
 def test_what_is_learnt_by_heart_is_found_in_training_and_not_in_the_placebo():
     settings = (tables.CENSUS, tables.EVERYBODY, "LP-1ST", math.inf, 4000, 5, 0)
-    rows = tables.cell(*settings, RNG(0))
-    assert rows == tables.cell(*settings, RNG(0))
+    rows = tables.protected_table(*settings, RNG(0))
+    assert rows == tables.protected_table(*settings, RNG(0))
     for attack in ("label inference", "difficulty calibration"):
         where = {"reference": "distilled", "attack": attack, "guesses": "1%"}
         placebo = row(rows, played_on="placebo", **where)["bound"]
@@ -163,15 +163,6 @@ def test_what_is_learnt_by_heart_is_found_in_training_and_not_in_the_placebo():
 
 
 # texts
-
-
-def made_up(number, rng):
-    """Make texts of which one word in ten says what the label is."""
-    labels = rng.integers(2, size=number)
-    words = rng.integers(200, size=(number, 30))
-    telling = 1000 + labels[:, None] * 50 + rng.integers(50, size=(number, 3))
-    lines = [" ".join(f"w{word}" for word in line) for line in np.hstack((words, telling))]
-    return np.array(lines, dtype=object), labels
 
 
 def test_texts_are_dealt_once():
@@ -182,7 +173,7 @@ def test_texts_are_dealt_once():
 
 def test_more_texts_than_fit_are_chosen_at_random(monkeypatch):
     monkeypatch.setattr(texts, "TEXTS", 50)
-    lines, labels = made_up(200, RNG(0))
+    lines, labels = texts.made_up(200)
     chosen = texts.bag_of_words(lines, labels, seed=0)
     assert chosen.features.shape[0] == len(chosen.labels) == 50
     assert np.allclose(np.linalg.norm(chosen.features, axis=1), 1.0)
@@ -200,9 +191,8 @@ def test_neutral_tweets_are_left_out(brought):
     ]
 
 
-def test_texts_are_audited_against_three_reference_models(monkeypatch):
-    monkeypatch.setattr(texts, "classified", lambda _: made_up(2000, RNG(0)))
-    rows = texts.cell("made up", 2, 0, RNG(1))
+def test_texts_are_audited_against_three_reference_models():
+    rows = texts.protected_texts("made up", 2, 0, rng=RNG(1))
     assert {each["passes"] for each in rows} == {2, 10}
     assert {each["reference"] for each in rows} == {"trained", "scaled", "distilled"}
     assert {each["examples"] for each in rows if each["played_on"] == "training"} == {200}

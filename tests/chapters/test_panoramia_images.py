@@ -4,15 +4,18 @@ import itertools
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
-from experiments.panoramia import audits, comparison, dp_images, images, simulation
+from experiments.panoramia import audits, dp_images, images, reading, simulation
 from opacus import PrivacyEngine
 from scipy.stats import binom
 from torch.utils.data import DataLoader, TensorDataset
 
 from auditkit import panoramia
-from auditkit.attacks.generated import Mixture, PairedScores
+from auditkit.attacks.generated import Mixture
+from auditkit.evidence import PairedScores
+from auditkit.experiment import stored
 from auditkit.models.generators import Examples
 from auditkit.models.networks import mlp
 from auditkit.models.training import Models
@@ -82,11 +85,11 @@ def test_a_curve_counts_the_best_guesses():
 
 
 def test_the_simulation_knows_its_truth():
-    rows = simulation.cell(2.0, 0.0, 0.0, 4000, 20, np.random.default_rng(0))
+    rows = simulation.known(2.0, 0.0, 0.0, 4000, 20, np.random.default_rng(0))
     for row in rows:
         assert 1.4 < row["c_lower"] < 2.6
         assert abs(row["difference"]) < 0.4
-    blurred = simulation.cell(2.4, 0.0, 4.0, 10_000, 3, np.random.default_rng(0))[0]
+    blurred = simulation.known(2.4, 0.0, 4.0, 10_000, 3, np.random.default_rng(0))[0]
     assert blurred["correction"] == simulation.UNION
     assert blurred["difference"] > 1.0  # with ε = 0
     assert blurred["c_missed"] == blurred["both_missed"] == 0.0
@@ -173,20 +176,39 @@ def test_every_model_is_audited_in_four_ways_with_equal_coins():
     assert same[0] == same[1]
 
 
-MODULES = {
-    **{name: (images.FUNCTIONS[name], images.GRID) for name in images.FUNCTIONS},
-    **{name: (comparison.FUNCTIONS[name], comparison.GRID) for name in comparison.FUNCTIONS},
-}
+def test_a_model_is_held_against_its_null_toss_by_toss():
+    rows = [
+        {"release": release, "seed": seed, "flip": flip, "epochs": 5, "difference": shown}
+        for release, found in (("audited", (3.0, 2.0, 5.0)), ("null", (1.0, 0.5, 0.0)))
+        for (seed, flip), shown in zip(((0, 0), (0, 1), (1, 0)), found, strict=True)
+    ]
+    held = reading.against_null(pd.DataFrame(rows))
+    assert held["beyond"].tolist() == [2.0, 1.5, 5.0]
+    assert set(held["null_95"]) == {"0.95"}
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_quick_grids_ask_what_the_paper_ones_ask(name):
-    _, grids = MODULES[name]
-    assert set(grids["quick"][name]) == set(grids["paper"][name])
+def test_a_table_of_audits_has_a_row_for_each_setting_and_names_every_audit():
+    private = stored("pan-private").query("epochs == 30 and pairs == 500 and network == '64'")
+    shown = reading.audit_table(private, ["epsilon"], ("member_accuracy",))
+    assert shown["ε of the training"].tolist() == [1.0, 15.0, np.inf]
+    assert {"c_lb", "beyond the null", reading.OURS, reading.THEIRS, "RM;RN", "O(1)"} < set(shown)
 
 
-def test_a_small_cell_of_losses_has_every_kind_under_every_model(monkeypatch):
-    monkeypatch.setattr(images, "EPOCHS", (1,))
-    rows = images.losses(0, 1, np.random.default_rng(0))
+def test_along_the_recall_every_classifier_ends_with_all_guesses():
+    curves = reading.along_recall(stored("pan-tables-curves"))
+    assert set(curves["line"]) == set(reading.GUESSES)
+    last = curves.loc[curves.groupby("line")["guesses"].idxmax()]
+    assert (last["recall"] == 1.0).all()
+
+
+def test_losses_of_a_trial_come_in_tenths():
+    own = images.world(0).real[:100]
+    models = images.train(own, 1, 0)
+    exact, stepped = (images.loss_of(models, trial)(own) for trial in (False, True))
+    np.testing.assert_allclose(10 * stepped, np.round(10 * exact), atol=1e-4)
+
+
+def test_losses_of_every_kind_are_told_under_every_model():
+    rows = images.losses(0, 1, trial=True)
     assert len(rows) == 3 * 5 * 53
     assert {row["release"] for row in rows} == {audits.TARGET, audits.NULL, "helper"}

@@ -78,7 +78,7 @@ def test_verdicts_on_images_of_one_law_are_no_better_than_chance():
 
 def test_a_cell_plays_every_baseline_and_every_model(monkeypatch):
     monkeypatch.setattr(pixels, "verdicts", lambda *_: np.zeros(1400))
-    rows = pixels.cell("mixtures", "16 directions", 0, 2, rng=np.random.default_rng(0))
+    rows = pixels.generated("mixtures", "16 directions", 0, 2, rng=np.random.default_rng(0))
     blind = {row["baseline"] for row in rows if row["release"] == "none"}
     assert blind == {"trees", "network", "network and helper"}
     assert {row["release"] for row in rows} == {
@@ -95,23 +95,23 @@ def test_a_cell_plays_every_baseline_and_every_model(monkeypatch):
 
 
 def test_real_unseen_images_show_no_null_that_was_trained_on_them():
-    rows = pixels.real_cell("16 directions", 0, 2, rng=np.random.default_rng(0))
+    rows = pixels.unseen("16 directions", 0, 2)
     assert {row["release"] for row in rows} == {"1 passes", "10 passes"}
     assert {row["audit"] for row in rows} == {"RM;RN", "O(1)"}
 
 
 def test_the_floor_under_a_generator_tells_flattened_images_from_whole_ones(monkeypatch):
     monkeypatch.setattr(pixels, "TRAINING", 250)
-    free = pixels.floor_cell("16 directions", 0, 2, rng=np.random.default_rng(0))
+    free = pixels.floor("16 directions", 0, 2, rng=np.random.default_rng(0))
     assert {row["baseline"] for row in free} == {pixels.TREES, pixels.NETWORK}
     assert max(row["c_lower"] for row in free) < 0.5
     monkeypatch.setattr(pixels, "ALONG", 4)
-    rows = pixels.floor_cell("14 × 14", 0, 2, rng=np.random.default_rng(0))
+    rows = pixels.floor("14 × 14", 0, 2, rng=np.random.default_rng(0))
     assert max(row["c_lower"] for row in rows) > 0.5
 
 
 def test_every_generator_meets_images_as_they_are_and_easier_ones():
-    cells = pixels.GRID["paper"]["pan-pixels"]
+    cells = pixels.generated.paper
     for name in pixels.GENERATORS:
         met = {cell["preparation"] for cell in cells if cell["generator"] == name}
         assert met >= {"14 × 14", "32 directions"}

@@ -78,8 +78,8 @@ def test_a_cell_audits_the_model_and_its_null(monkeypatch):
     dealt = (tables.world, tables.made, tables.mixture, tables.networks, tables.taught)
     for each in dealt:
         each.cache_clear()
-    rows = tables.cell(tables.EVERYBODY, False, 1, 0, 2, np.random.default_rng(0))
-    lines = tables.recall_curves(1, 0, np.random.default_rng(0))
+    rows = tables.census(tables.EVERYBODY, False, 1, 0, 2)
+    lines = tables.recall_curves(1, 0)
     for each in dealt:
         each.cache_clear()
     assert {row["release"] for row in rows} == {TARGET, NULL}

@@ -76,7 +76,7 @@ def test_a_generated_chunk_is_as_long_as_a_real_one_and_no_copy():
 
 
 def test_a_cell_plays_both_baselines_and_every_model():
-    rows = texts.cell(0, 2, rng=np.random.default_rng(0))
+    rows = texts.fine_tuned(0, 2)
     models = {(row["release"], row.get("passes")) for row in rows}
     assert models == {("none", None), *((name, n) for name in ("audited", "null") for n in (1, 2))}
     assert {row["audit"] for row in rows} == {"PANORAMIA", "RM;RN", "O(1)"}
@@ -104,7 +104,7 @@ def test_a_chunk_is_read_once_and_as_the_model_reads_it():
 
 
 def test_curves_are_there_for_every_number_of_passes_and_its_null():
-    rows = texts.recall_curves(0, rng=np.random.default_rng(0))
+    rows = texts.recall_curves(0)
     assert {row["passes"] for row in rows} == set(SMALL["PASSES"])
     assert {(row["attack"], row["release"]) for row in rows} == {
         ("baseline", "none"),
@@ -115,7 +115,7 @@ def test_curves_are_there_for_every_number_of_passes_and_its_null():
 
 
 def test_private_fine_tuning_moves_the_start_a_little():
-    rows = texts.private_cell(3.0, 0, 2, rng=np.random.default_rng(0))
+    rows = texts.privately_tuned(3.0, 0, 2, rng=np.random.default_rng(0))
     assert {row["release"] for row in rows} == {"audited", "null"}
     model = texts.private(texts.world(0).members, 3.0, 1)
     before = texts.start().losses(texts.world(0).members)

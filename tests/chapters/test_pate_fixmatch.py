@@ -12,14 +12,9 @@ EXAMPLES = 2500
 
 
 @pytest.fixture(autouse=True)
-def fewer_teachers_and_steps_and_views_of_features(monkeypatch):
-    """Stand-ins for views, which need the images: features with noise."""
-    features, rng = split(EXAMPLES).audited.features, np.random.default_rng(0)
-    noise = rng.normal(scale=0.5 * features.std(), size=(3, *features.shape)).astype(np.float32)
-    views = (features + 0.2 * noise[:1]), (features + noise[1:])
-    monkeypatch.setattr(pate_fixmatch, "views", lambda: views)
-    for name, few in (("TEACHERS", 25), ("STEPS", 200), ("STUDENT_STEPS", 300)):
-        monkeypatch.setattr(pate_fixmatch, name, few)
+def more_steps_than_so_few_images_get(monkeypatch):
+    monkeypatch.setattr(pate_fixmatch, "STEPS", 2000)
+    monkeypatch.setattr(pate_fixmatch, "STUDENT_STEPS", 3000)
 
 
 def test_the_student_is_about_as_good_as_the_vote():
@@ -40,3 +35,7 @@ def test_noise_that_drowns_the_vote_leaves_nothing_to_learn():
 
 def test_fewer_labels_are_released_where_the_noise_is_large():
     assert queries(math.inf) == queries(10.0) > queries(1.0)
+
+
+def test_the_whole_half_of_the_images_makes_250_teachers():
+    assert pate_fixmatch.WHOLE // pate_fixmatch.LABELS == 250

@@ -12,14 +12,14 @@ from auditkit import renyi_divergence
 
 def test_one_vote_leaks_far_less_than_theory_says_and_a_2_cut_finds_nearly_all():
     for direction in ("forward", "backward"):
-        for row in exact.cell(PAPER, direction, 10**7, np.random.default_rng(0)):
+        for row in exact.audited(PAPER, direction, 10**7, np.random.default_rng(0)):
             assert row["exact"] < 0.7 * row["dependent"] <= 0.7 * row["independent"]
             assert 0.94 * row["exact"] < row["best_cut"] <= row["exact"]
             assert 0.97 * row["best_cut"] < row["corner"] <= row["best_cut"]
 
 
 def test_moving_a_vote_has_sensitivity_root_two():
-    row = exact.cell(PAPER, "backward", 10**4, np.random.default_rng(0))[0]
+    row = exact.audited(PAPER, "backward", 10**4, np.random.default_rng(0))[0]
     assert row["exact"] > row["order"] / (2.0 * 2.0**2)  # what sensitivity 1 would promise
     assert row["independent"] == pytest.approx(row["order"] / 2.0**2)
 
@@ -36,7 +36,7 @@ def test_the_best_cut_is_the_largest_of_all_and_merging_loses():
 
 def test_the_corner_needs_hundreds_of_times_fewer_trials_than_appendix_b_where_little_leaks():
     trials = {
-        audit: exact.trials_cell(CLOSE, audit, 2.0, 0.9, np.random.default_rng(0))["trials"]
+        audit: exact.trials_needed(CLOSE, audit, 2.0, 0.9)["trials"]
         for audit in ("corner", "Appendix B")
     }
     assert 1e6 < trials["corner"] < 1e8
@@ -44,7 +44,7 @@ def test_the_corner_needs_hundreds_of_times_fewer_trials_than_appendix_b_where_l
 
 
 def test_trials_suffice_and_a_little_fewer_do_not():
-    row = exact.trials_cell(PAPER, "corner", 2.0, 0.9, np.random.default_rng(0))
+    row = exact.trials_needed(PAPER, "corner", 2.0, 0.9)
     p, q = laws(PAPER, "backward")
     goal, cut = best_cut(p, q, 2.0)
     found = [
@@ -57,12 +57,12 @@ def test_trials_suffice_and_a_little_fewer_do_not():
 
 def test_an_audit_that_can_never_find_it_needs_infinitely_many(monkeypatch):
     monkeypatch.setattr(exact, "MOST", 1e3)
-    row = exact.trials_cell(CLOSE, "corner", 2.0, 0.9, np.random.default_rng(0))
+    row = exact.trials_needed(CLOSE, "corner", 2.0, 0.9)
     assert row["trials"] == math.inf
 
 
 def shares(case, audit, simulations, trials=10**5):
-    rows = failure_rates.cell(case, audit, trials, simulations, np.random.default_rng(0))
+    rows = failure_rates.failing(case, audit, trials, simulations, np.random.default_rng(0))
     return {row["order"]: row for row in rows}
 
 

@@ -23,7 +23,7 @@ def cloud(monkeypatch):
 
 @pytest.mark.usefixtures("cloud")
 def test_who_may_choose_more_leaks_more_and_theory_is_above_all():
-    rows = neighbours.cell("cloud", "distance", 10, 2.0, 60, np.random.default_rng(0))
+    rows = neighbours.by_adversary("cloud", "distance", 10, 2.0, 60, np.random.default_rng(0))
     found = {(row["adversary"], row["which"]): row for row in rows}
     test, embedding = found["test", "all"], found["embedding", "all"]
     assert embedding["reach"] > 1.3 * test["reach"]

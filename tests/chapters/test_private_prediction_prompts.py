@@ -1,6 +1,7 @@
 """PromptPATE: what is stored reads as it was written, poisons are prompts, and audits add up."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from experiments.private_prediction import prompt_audits, prompts
 from experiments.private_prediction.prompts import FILM, NEWS, TASKS, Texts
@@ -58,15 +59,13 @@ def votes(monkeypatch):
     ]
     monkeypatch.setattr(prompt_audits, "stored_votes", lambda _, kind: kinds[kind])
     monkeypatch.setattr(prompt_audits, "stored_histograms", lambda _: histograms)
-    monkeypatch.setattr(
-        prompt_audits, "stored", lambda _: type("Results", (), {"rows": tuple(rows)})
-    )
+    monkeypatch.setattr(prompt_audits, "stored", lambda _: pd.DataFrame(rows))
     return kinds
 
 
 @pytest.mark.usefixtures("votes")
 def test_who_copies_is_as_telling_as_a_vote_that_is_moved_for_sure():
-    rows = prompt_audits.adversarial_cell(FILM, np.random.default_rng(0))
+    rows = prompt_audits.adversarial(FILM, np.random.default_rng(0))
     found = {(row["adversary"], row["teacher"], row["which"]): row for row in rows}
     for adversary in ("natural", "poisoned"):
         chosen, flip = (found[adversary, name, "average"] for name in ("chosen", "flip"))
@@ -81,7 +80,7 @@ def test_who_copies_is_as_telling_as_a_vote_that_is_moved_for_sure():
 
 @pytest.mark.usefixtures("votes")
 def test_a_poison_that_changes_no_vote_leaks_nothing():
-    rows = prompt_audits.natural_cell(FILM, 1, np.random.default_rng(0))
+    rows = prompt_audits.natural(FILM, 1, np.random.default_rng(0))
     null, same, nothing = rows
     assert [row["poison"] for row in rows] == [None, "all same", "mapping"]
     assert nothing["exact"] == pytest.approx(nothing["floor"], abs=1e-9)

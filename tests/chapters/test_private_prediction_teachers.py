@@ -55,7 +55,7 @@ def by_name(rows, which):
 
 @pytest.mark.usefixtures("small")
 def test_a_point_shows_more_than_no_point_and_no_audit_exceeds_the_law():
-    rows = teachers.adversarial_cell("small", 0, 10, np.random.default_rng(0))
+    rows = teachers.adversarial("small", 0, 10, np.random.default_rng(0))
     average = by_name(rows, "average")
     for system in ("PATE", "CaPC, first teacher", "CaPC, chosen teacher"):
         null = average[system, "null"]
@@ -72,7 +72,7 @@ def test_a_point_shows_more_than_no_point_and_no_audit_exceeds_the_law():
 
 @pytest.mark.usefixtures("small")
 def test_only_pate_has_a_ceiling_for_a_query_that_is_repeated():
-    rows = teachers.adversarial_cell("small", 0, 10, np.random.default_rng(0))
+    rows = teachers.adversarial("small", 0, 10, np.random.default_rng(0))
     row = by_name(rows, "average")["PATE", "null"]
     assert row["ceiling_2"] > 0.0
     assert by_name(rows, "average")["CaPC, first teacher", "null"].get("ceiling_2") is None
@@ -101,7 +101,7 @@ def test_models_with_a_point_say_its_label_more_often_than_models_without(small)
 
 @pytest.mark.usefixtures("small")
 def test_a_natural_session_shows_a_poison_beside_its_null():
-    rows = teachers.natural_cell("small", 2, np.random.default_rng(0))
+    rows = teachers.natural("small", 2, np.random.default_rng(0))
     assert [row["poison"] is None for row in rows] == [True, True, False, False, False, False]
     for row in rows:
         assert row["floor"] <= row["appendix_b"] <= row["corner"] + 1e-9
@@ -111,7 +111,7 @@ def test_a_natural_session_shows_a_poison_beside_its_null():
 @pytest.mark.usefixtures("small")
 def test_more_poisons_change_more_votes():
     few, many = (
-        teachers.group_cell("small", points, np.random.default_rng(0)) for points in (1, 16)
+        teachers.several_points("small", points, np.random.default_rng(0)) for points in (1, 16)
     )
     assert many["flips"] > few["flips"]
 
@@ -195,7 +195,7 @@ def test_the_ceiling_is_the_divergence_of_the_laws_of_histograms():
 
 def test_the_sum_over_answers_passes_the_ceiling_and_the_session_does_not():
     rng = np.random.default_rng(0)
-    rows = [joint.repeated_cell(0.9, 2.0, queries, rng) for queries in (1, 10, 1000)]
+    rows = [joint.asked_again(0.9, 2.0, queries, rng) for queries in (1, 10, 1000)]
     one, ten, many = rows
     assert one["joint"] == pytest.approx(one["total"], rel=1e-6)
     assert ten["joint"] < 0.8 * ten["total"]
@@ -205,7 +205,7 @@ def test_the_sum_over_answers_passes_the_ceiling_and_the_session_does_not():
 
 
 def test_two_equal_worlds_of_a_session_leak_nothing():
-    row = joint.repeated_cell(0.5, 2.0, 30, np.random.default_rng(0))
+    row = joint.asked_again(0.5, 2.0, 30, np.random.default_rng(0))
     assert row["total"] == row["audit"] == row["ceiling"] == 0.0
     assert row["joint"] == pytest.approx(0.0, abs=1e-12)
 
@@ -223,15 +223,15 @@ def test_the_law_of_a_session_is_what_drawing_teachers_gives():
 def test_the_audit_of_a_session_is_below_its_exact_law_as_often_as_it_says():
     """At the null a bound above 0 is a failure; one of a few queries is rare."""
     rng = np.random.default_rng(1)
-    failures = sum(joint.repeated_cell(0.5, 2.0, 10, rng)["audit"] > 0.0 for _ in range(200))
-    rows = [joint.repeated_cell(0.6, 2.0, 10, rng) for _ in range(200)]
+    failures = sum(joint.asked_again(0.5, 2.0, 10, rng)["audit"] > 0.0 for _ in range(200))
+    rows = [joint.asked_again(0.6, 2.0, 10, rng) for _ in range(200)]
     assert failures <= 10
     assert sum(row["audit"] > row["joint"] for row in rows) <= 10
 
 
 @pytest.mark.usefixtures("small")
 def test_a_session_with_real_teachers_is_audited_as_a_whole():
-    poisoned, null = joint.session_cell("small", 3, 4000, np.random.default_rng(0))
+    poisoned, null = joint.whole_session("small", 3, 4000, np.random.default_rng(0))
     assert poisoned["poison"] is not None
     assert null["poison"] is None
     for row in (poisoned, null):

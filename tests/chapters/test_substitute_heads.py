@@ -259,15 +259,6 @@ def test_the_audit_of_a_head_lies_below_its_accountant(name, records):
 # --- the cells -----------------------------------------------------------------------------------
 
 
-def test_the_usual_setting_is_that_of_the_paper_and_belongs_to_every_sweep():
-    cells = heads.GRID["paper"]
-    assert len({tuple(cell.items()) for cell in cells}) == len(cells)
-    usual = {**heads.USUAL, "looks": 10}
-    assert sum(all(cell[name] == usual[name] for name in usual) for cell in cells) == 3 * 5
-    printed = [cell for cell in cells if cell["canary"] == "crafted input as printed"]
-    assert all(cell["logits"] == 1 and cell["centred"] for cell in printed)
-
-
 def test_plug_in_is_the_epsilon_of_the_scores_law():
     bits = np.arange(40_000) % 2
     scores = np.random.default_rng(0).normal(2.0 * bits, 1.0)
@@ -276,19 +267,19 @@ def test_plug_in_is_the_epsilon_of_the_scores_law():
 
 
 def test_more_runs_prove_more():
-    rows = heads.runs_cell("crafted gradient", 1.0, 500, 0, rng=np.random.default_rng(0))
+    rows = heads.by_runs("crafted gradient", 1.0, 500, 0, rng=np.random.default_rng(0))
     assert [(row["runs"], row["audits"]) for row in rows] == [(100, 5), (250, 2), (500, 1)]
     assert 0.0 < rows[0]["bound"] < rows[2]["bound"] < rows[2]["plug_in"] < 12.0
 
 
 @pytest.mark.parametrize("canary", ["crafted gradient", "adversarial natural"])
 def test_where_both_worlds_hold_the_target_nothing_is_proven(canary):
-    for row in heads.null_cell(canary, 0.0625, 300, rng=np.random.default_rng(0)):
+    for row in heads.at_the_null(canary, 0.0625, 300, rng=np.random.default_rng(0)):
         assert row["bound"] == row["bound_plain"] == 0.0
         assert row["best_of_all"] < 0.5
 
 
 def test_audits_of_a_tight_canary_stay_below_the_truth():
-    row = heads.coverage_cell(1.0, 10.0, 200, 4, 0, rng=np.random.default_rng(0))
+    row = heads.coverage(1.0, 10.0, 200, 4, 0, rng=np.random.default_rng(0))
     assert row["bound_exceeded"] == row["bound_plain_exceeded"] == 0
     assert 4.0 < row["bound_mean"] < row["best_of_all_mean"]

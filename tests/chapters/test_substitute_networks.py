@@ -12,13 +12,14 @@ from experiments.substitute.networks import (
     LARGE,
     RECORDS,
     SMALL,
-    cell,
     craft,
     fresh,
+    from_scratch,
     network_of,
     records_of,
     train,
 )
+from scipy.spatial.distance import cdist
 from torch import nn
 
 from auditkit.attacks.substitution import substitution_scores
@@ -51,7 +52,7 @@ def test_answers_are_those_that_people_gave():
 def test_clusters_are_alike_inside():
     records = records_of("answers", 0)
     x, y = records.features, records.labels
-    apart = ((x[:, None] - x[None]) ** 2).sum(axis=2)
+    apart = cdist(x, x, "sqeuclidean")
     same = (y[:, None] == y) & ~np.eye(len(y), dtype=bool)
     assert apart[same].mean() < 0.6 * apart[y[:, None] != y].mean()
 
@@ -72,18 +73,18 @@ def test_the_networks_have_the_parameters_that_the_page_says(data, parameters):
     assert sum(weight.numel() for weight in network.parameters()) == parameters
 
 
-def test_purchases_are_taken_from_whoever_brings_them(monkeypatch):
-    names = []
-    x, y = rng().integers(2, size=(2_000, 600)).astype(np.uint8), rng().integers(100, size=2_000)
-    monkeypatch.setattr(
-        networks, "load", lambda name: names.append(name) or {"features": x, "labels": y}
-    )
-    records_of.cache_clear()
-    records = records_of("purchase100", 0)
-    records_of.cache_clear()
-    assert names == ["purchase100"]
-    assert records.features.shape == (RECORDS, 600)
-    assert records.features.dtype == np.float64
+def test_whoever_brings_purchase100_can_train_on_it(tmp_path):
+    bought, kinds = rng().integers(2, size=(1_750, 600)), rng().integers(1, 101, size=1_750)
+    path = tmp_path / "dataset_purchase"
+    np.savetxt(path, np.column_stack((kinds, bought)), fmt="%d", delimiter=",")
+    records = records_of(str(path), 0)
+    every = np.concatenate((records.features, records.pool_features, records.test_features))
+    assert every.shape == (RECORDS + networks.POOL + networks.TESTED, 600)
+    assert {row.tobytes() for row in every} < {row.tobytes() for row in bought.astype(np.float64)}
+    first = (bought == records.features[0]).all(axis=1).argmax()
+    assert records.labels[0] == kinds[first] - 1
+    network = network_of(str(path), records)()
+    assert sum(weight.numel() for weight in network.parameters()) == 89_828
 
 
 # --- canaries and scores -------------------------------------------------------------------------
@@ -172,7 +173,7 @@ def test_all_start_alike_or_each_afresh():
 
 @pytest.mark.parametrize(("canary", "scores"), [("mislabelled", 2), ("crafted gradient", 1)])
 def test_a_cell_has_a_row_for_each_score_and_look(canary, scores):
-    rows = cell(**TINY, canary=canary, rng=rng())
+    rows = from_scratch(**TINY, canary=canary, rng=rng())
     assert [row["step"] for row in rows] == [2, 4] * scores
     assert len({row["score"] for row in rows}) == scores
     for row in rows:
@@ -182,26 +183,17 @@ def test_a_cell_has_a_row_for_each_score_and_look(canary, scores):
         assert row["bound_plain"] >= 0.0
         assert all(value == value for value in row.values())  # no NaN
     assert rows[1]["substitute"] > rows[0]["substitute"]
-    assert rows == cell(**TINY, canary=canary, rng=rng())
+    assert rows == from_scratch(**TINY, canary=canary, rng=rng())
 
 
 def test_the_large_network_is_audited_too():
     small = {**LARGE, "runs": 12, "steps": 2, "looks": 1, "repeat": 0, "sampling_rate": 0.0625}
-    (row,) = cell(**small, canary="crafted gradient", rng=rng())
+    (row,) = from_scratch(**small, canary="crafted gradient", rng=rng())
     assert row["parameters"] == 89_828
 
 
 def test_a_null_is_audited_at_next_to_nothing(monkeypatch):
     monkeypatch.setattr(networks, "NULL_STEPS", 4)
-    for row in networks.null_cell("images", "mislabelled", 200, rng=rng()):
+    for row in networks.at_the_null("images", "mislabelled", 200, rng=rng()):
         assert row["bound"] < 0.3
         assert row["bound_plain"] < 0.3
-
-
-def test_the_quick_profile_reads_what_is_stored(monkeypatch):
-    asked = []
-    monkeypatch.setattr(networks, "profile", lambda: "quick")
-    monkeypatch.setattr(networks, "stored", asked.append)
-    networks.run()
-    networks.run_null()
-    assert asked == ["sub-networks", "sub-networks-null"]

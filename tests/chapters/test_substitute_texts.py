@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from experiments.substitute import texts
-from experiments.substitute.linear import CANARIES
 
 SMALL = {"size": 100, "steps": 60, "runs": 200, "looks": 2, "repeat": 0}
 
@@ -39,15 +38,8 @@ def test_centred_sentences_are_moved_and_stretched_by_public_ones_only():
 def test_features_of_length_one_hide_a_canary_that_longer_ones_show():
     found = {}
     for norm in (None, 8.0):
-        final = texts.cell("crafted input", 1.0, norm, **SMALL, rng=np.random.default_rng(0))[1]
-        found[norm] = final
+        rng = np.random.default_rng(0)
+        found[norm] = final = texts.fine_tuned("crafted input", 1.0, norm, **SMALL, rng=rng)[1]
         assert final["bound"] <= final["substitute"]
     assert max(found[None]["norm_target"], found[None]["norm_canary"]) <= 2.0
     assert found[8.0]["bound"] > 1.0 > found[None]["bound"]
-
-
-def test_the_grid_has_every_canary_with_three_repeats():
-    cells = texts.GRID["paper"]
-    settings = {(cell["sampling_rate"], cell["norm"]) for cell in cells}
-    assert settings == {(1.0, 8.0), (0.25, 8.0), (1.0, None)}
-    assert len(cells) == 3 * 3 * len(CANARIES)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from experiments.substitute import worst_case as experiment
+from experiments.substitute import worst_case
 from scipy.special import ndtr
 
 from auditkit import GaussianDP, Sweep, audit_scores, two_worlds
@@ -15,7 +15,7 @@ def test_the_best_of_all_cuts_is_above_the_sweep_that_shares_its_level():
     swept = audit_scores(
         scores, bits, method="two-worlds", family="gaussian", threshold=Sweep()
     ).epsilon
-    found = experiment.best_of_all(scores, bits, "gaussian")
+    found = worst_case.best_of_all(scores, bits, "gaussian")
     by_hand = [
         two_worlds(
             (scores[bits == 0] >= cut).sum(),
@@ -30,10 +30,10 @@ def test_the_best_of_all_cuts_is_above_the_sweep_that_shares_its_level():
     assert found == max(by_hand) > swept
 
 
-@pytest.mark.parametrize("method", experiment.METHODS)
+@pytest.mark.parametrize("method", worst_case.METHODS)
 def test_the_cut_from_the_law_promises_more_than_its_neighbours(method):
     law, runs = FinalSum(20.0, 1.0, 500), 5000
-    cut = experiment.cut_from_the_law(law, runs, method)
+    cut = worst_case.cut_from_the_law(law, runs, method)
 
     def promised(cut):
         spread = 20.0 * np.sqrt(500.0)
@@ -48,15 +48,15 @@ def test_the_cut_from_the_law_promises_more_than_its_neighbours(method):
 
 def test_where_the_law_is_gaussian_exact_rates_give_the_exact_epsilon():
     law = FinalSum(22.3557, 1.0, 500)
-    exact = experiment._of_exact_rates(law, "gaussian")
+    exact = worst_case._of_exact_rates(law, "gaussian")
     assert exact["at_midpoint"] == pytest.approx(law.epsilon(1e-5), rel=1e-9)
     assert exact["at_best"] == pytest.approx(GaussianDP(2.0 * 500**0.5 / 22.3557).epsilon(1e-5))
-    plain = experiment._of_exact_rates(law, "clopper-pearson")
+    plain = worst_case._of_exact_rates(law, "clopper-pearson")
     assert plain["at_midpoint"] < plain["at_best"] < law.epsilon(1e-5)
 
 
 def test_one_step_with_nearly_every_record_breaks_the_gaussian_step_and_nothing_else():
-    rows = experiment.gaussian_step_cell(0.9, 1, 10.0, 2500, 10, rng=np.random.default_rng(0))
+    rows = worst_case.gaussian_step(0.9, 1, 10.0, 2500, 10, rng=np.random.default_rng(0))
     exceeded = {(row["method"], row["threshold"]): row["exceeded"] for row in rows}
     assert exceeded["gaussian", "fixed at 0"] == exceeded["gaussian", "midpoint"] == 10
     assert not any(count for (method, _), count in exceeded.items() if method != "gaussian")
@@ -64,7 +64,7 @@ def test_one_step_with_nearly_every_record_breaks_the_gaussian_step_and_nothing_
 
 
 def test_a_cell_of_the_figure_lies_between_its_accountants():
-    rows = experiment.cell(1.0, 10.0, 4000, rng=np.random.default_rng(1))
+    rows = worst_case.worst_pair(1.0, 10.0, 4000, rng=np.random.default_rng(1))
     assert len(rows) == 3 * 2 * 2 * 4
     for row in rows:
         assert row["add_remove"] < row["substitute"] < row["group_privacy"]
@@ -75,6 +75,6 @@ def test_a_cell_of_the_figure_lies_between_its_accountants():
 
 
 def test_group_privacy_is_left_out_where_the_accountant_does_not_reach():
-    assert experiment.promises(1.0, 0.0625)["group_privacy"] is None
-    assert experiment.promises(4.0, 0.0625)["group_privacy"] == pytest.approx(3.077, abs=1e-3)
-    assert experiment.promises(4.0, 1.0)["group_privacy"] == pytest.approx(191.09, abs=0.01)
+    assert worst_case.promises(1.0, 0.0625)["group_privacy"] is None
+    assert worst_case.promises(4.0, 0.0625)["group_privacy"] == pytest.approx(3.077, abs=1e-3)
+    assert worst_case.promises(4.0, 1.0)["group_privacy"] == pytest.approx(191.09, abs=0.01)

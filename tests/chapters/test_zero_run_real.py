@@ -41,20 +41,11 @@ def test_years_tell_members_from_others_only_out_of_distribution():
             assert (years[rows] == years[rows].min())[members].all()
 
 
-def test_a_cell_has_a_row_for_every_propensity_release_audit_and_choice(monkeypatch):
-    monkeypatch.setattr(real, "PASSES", 1)
-    rows = real.cell(real.MIX, real.OOD, 0, 3, np.random.default_rng(0))
+def test_a_game_gives_a_row_for_every_propensity_release_audit_and_choice():
+    rows = real.audits(real.MIX, real.OOD, 0, 3, passes=1, rng=np.random.default_rng(0))
     assert len(rows) == 4 * 2 * 7 * 3
     names = {real.TRUE, real.FITTED, real.RESAMPLED, real.LIMIT}
     assert {row["propensities"] for row in rows} == names
     for row in rows:
         if row["mu"] > 0:
             assert row["bound"] == pytest.approx(float(GaussianDP(row["mu"]).epsilon(1e-5)))
-
-
-@pytest.mark.parametrize("profile", ["paper", "quick"])
-def test_patients_are_drawn_from_what_is_stored_where_they_are_not_shipped(profile):
-    grids = real.GRID[profile]
-    assert set(grids) == {"zero-real", "zero-patients"}
-    assert (grids["zero-patients"] is None) == (profile == "quick")
-    assert real.PATIENTS not in grids["zero-real"]["data"]

@@ -1,6 +1,7 @@
 """The synthetic game: short cuts of the study are the package's audits; a placebo shows nothing."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from experiments.zero_run import procedure, synthetic, tables, validity
 from experiments.zero_run.audits import (
@@ -21,7 +22,7 @@ from auditkit.mechanisms.noisy_sum import PulledSphere
 
 @pytest.fixture(scope="module")
 def rows():
-    return synthetic.cell(400, 2.0, 0.25, 0, np.random.default_rng(0))
+    return synthetic.known_leak(400, 2.0, 0.25, 0, np.random.default_rng(0))
 
 
 def of(rows, **wanted):
@@ -48,7 +49,7 @@ def test_only_true_propensities_make_lower_bounds(rows):
 
 
 def test_the_papers_procedure_pays_for_its_resamples():
-    rows = procedure.cell(1000, 0.25, 0, 10, np.random.default_rng(0))
+    rows = procedure.whole_procedure(1000, 0.25, 0, 10, np.random.default_rng(0))
     aware = {
         row["propensities"]: row["mu"]
         for row in of(rows, audit="conditional, aware", release=synthetic.TARGET, choice=LARGEST)
@@ -65,16 +66,7 @@ def test_corrected_bounds_are_below_uncorrected_ones(rows):
 
 
 def test_the_same_seed_gives_the_same_rows(rows):
-    assert rows == synthetic.cell(400, 2.0, 0.25, 0, np.random.default_rng(0))
-
-
-@pytest.mark.parametrize("profile", ["paper", "quick"])
-def test_the_grids_are_whole(profile):
-    cells = validity.GRID[profile]
-    assert len({tuple(cell.items()) for cell in cells}) == len(cells)
-    if profile == "paper":
-        true = [cell for cell in cells if cell["source"] == validity.FORMULA]
-        assert {sum(c["runs"] for c in true if c["rho"] == rho) for rho in (1.0, 0.5)} == {2000}
+    assert rows == synthetic.known_leak(400, 2.0, 0.25, 0, np.random.default_rng(0))
 
 
 # the study of validity
@@ -101,19 +93,29 @@ def test_the_study_calls_false_what_the_package_bounds_above_0(correction):
 
 
 def test_true_propensities_keep_the_level_at_one_number_and_after_paying_for_six():
-    rows = validity.cell(validity.FORMULA, 1000, 0.5, 120, 0, np.random.default_rng(0))
-    total = validity.summary(
-        [{**row, "source": "formula", "dimension": 1000, "rho": 0.5, "runs": 120} for row in rows]
-    )
-    for row in total:
-        if row["correction"] == "none":
-            assert row["share"] == 1.0
-        elif row["choice"] != LARGEST:
-            assert row["low"] <= row["level"]
+    rows = validity.false_bounds(validity.FORMULA, 1000, 0.5, 120, 0, np.random.default_rng(0))
+    told = {"source": validity.FORMULA, "dimension": 1000, "rho": 0.5, "runs": 120}
+    total = validity.summary(pd.DataFrame(rows).assign(**told))
+    assert (total.query("correction == 'none'")["share"] == 1.0).all()
+    kept = total.query("correction != 'none' and choice != @LARGEST")
+    assert len(kept) == 20
+    assert not kept["broken"].any()
+
+
+def test_a_summary_adds_up_batches():
+    told = {"source": "fitted", "dimension": 50, "rho": 0.5, "propensities": "true"}
+    told |= {"correction": "sharp", "ranking": "aware", "choice": "one", "level": 0.025}
+    batches = pd.DataFrame([{**told, "runs": 40, "exceeding": share} for share in (0.05, 0.1)])
+    total = validity.summary(batches.assign(passed=0.0, rejected=1.0))
+    assert total[["runs", "exceeding", "passed", "rejected"]].to_numpy().tolist() == [
+        [80, 6, 0, 80]
+    ]
+    assert total["low"][0] < total["share"][0] == 0.075 < total["high"][0]
+    assert total["broken"][0]  # 6 of 80 are more than 2.5%
 
 
 def test_estimated_propensities_find_leaks_where_there_are_none_and_limits_do_not():
-    rows = validity.cell(validity.FITTED, 400, 0.5, 4, 0, np.random.default_rng(0))
+    rows = validity.false_bounds(validity.FITTED, 400, 0.5, 4, 0, np.random.default_rng(0))
     shares = {
         row["propensities"]: row["exceeding"]
         for row in of(rows, correction="sharp", ranking=validity.KNOWING, choice="1,000 guesses")
@@ -125,7 +127,7 @@ def test_estimated_propensities_find_leaks_where_there_are_none_and_limits_do_no
 
 
 def test_resampled_rows_have_both_quantiles():
-    rows = validity.cell(validity.RESAMPLED, 20, 0.5, 1, 0, np.random.default_rng(0))
+    rows = validity.false_bounds(validity.RESAMPLED, 20, 0.5, 1, 0, np.random.default_rng(0))
     assert {row["propensities"] for row in rows} == {validity.BOOTSTRAP, validity.REBASED}
     assert {row["level"] for row in rows} == {2 * LEVEL}
 

@@ -11,10 +11,10 @@ from scipy.special import expit
 
 from auditkit import Split, audit_scores, observational_label, one_run, one_run_fdp, panoramia
 from auditkit.cli import main
-from auditkit.cli.figures import _zero_run_curve
-from auditkit.cli.methods import METHODS
+from auditkit.cli.audit import METHODS
+from auditkit.cli.figures import curve
+from auditkit.cli.question import pose
 from auditkit.cli.score_files import read_scores
-from auditkit.cli.verdict import Request, pose
 
 FIELDS = {"epsilon", "delta", "confidence", "claim", "adjacency", "method", "assumptions"}
 
@@ -328,7 +328,7 @@ def test_the_ceiling_of_a_zero_run_is_what_the_guesses_show_where_all_are_right(
     _, bound, _ = played(capsys, path, "--membership", "observed")
     assert bound["details"]["correct"] == bound["details"]["guesses"]
     assert bound["epsilon"] == pytest.approx(bound["ceiling"])
-    _, shown, most = _zero_run_curve(pose(read_scores(Path(path)), Request("zero-run")))
+    _, shown, most = curve(pose(read_scores(Path(path)), "zero-run"))
     assert shown[0] == pytest.approx(most[0])  # so few that all of them are right
     assert (shown <= most).all()
     assert most[-1] < one_run_fdp(2000, 2000, 2000).epsilon

@@ -1,6 +1,7 @@
 """What comes out of a file is what is in it, or a sentence that says why not."""
 
 import codecs
+import hashlib
 import sys
 import zipfile
 
@@ -346,3 +347,28 @@ def test_more_rows_than_memory_should_hold_are_refused_early(write, tmp_path, mo
         with pytest.raises(ValueError, match=r"more than 3 rows .* by chance"):
             read_scores(path)
     assert len(read_scores(write("score\n0\n1\n2\n"))) == 3
+
+
+def test_the_hash_is_that_of_the_file_and_an_empty_id_is_no_id(write):
+    path = write("id,score,member\na,1,1\n,2,0\n")
+    with pytest.raises(ValueError, match="id must not be empty, got nothing in row 2"):
+        read_scores(path)
+    path = write("id,score,member\na,1,1\nb,2,0\n")
+    assert read_scores(path).sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_what_pandas_cannot_read_is_read_row_by_row(write):
+    quoted = 'score,member,text\n1,in,"two\nlines"\n\n" 2 ",out,x\n'
+    assert read_scores(write(quoted)).score.tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match=r'got "y" in row 2 \(line 5 of the file\)'):
+        read_scores(write(quoted.replace(" 2 ", "y")))
+
+
+def test_an_array_of_too_many_rows_takes_no_memory(tmp_path, monkeypatch):
+    np.savez_compressed(tmp_path / "a.npz", score=np.zeros(50), member=np.zeros(50), x=np.zeros(99))
+    monkeypatch.setattr(score_files, "MOST_ROWS", 50)
+    assert read_scores(tmp_path / "a.npz").score.size == 50
+    monkeypatch.setattr(score_files, "MOST_ROWS", 49)
+    monkeypatch.setattr(np.lib.npyio.NpzFile, "__getitem__", None)
+    with pytest.raises(ValueError, match="more than 49 rows"):
+        read_scores(tmp_path / "a.npz")

@@ -11,8 +11,8 @@ from scipy.stats import ks_2samp, kstest, norm
 from torch import nn
 
 from auditkit.attacks.canaries import crafted_gradient, gradient_direction, logit_score
-from auditkit.mechanisms import _dp_draws, _dp_heads, _dp_networks
-from auditkit.mechanisms._dp_descent import Draws
+from auditkit.mechanisms import dp_draws, dp_heads, dp_networks
+from auditkit.mechanisms.dp_descent import Draws
 from auditkit.mechanisms.dp_sgd import GradientCanary, InputCanary, audit_sgd
 from auditkit.models.networks import mlp, small_cnn, small_gpt
 
@@ -159,7 +159,7 @@ def test_a_network_is_trained_as_by_autograd(kind, rate, make, rank, optimizer):
     canary = gradient_canary(size) if kind == "gradient" else input_canary(6, 3)
     recipe = RECIPE | {"sampling_rate": rate, "learning_rate": 0.05}
     trained = audit_sgd(x, y, canary, runs=4, network=make, optimizer=optimizer, seed=5, **recipe)
-    assert isinstance(_dp_networks.clipped_sum(make()), _dp_networks._ByRank) is rank
+    assert isinstance(dp_networks.clipped_sum(make()), dp_networks._ByRank) is rank
     assert not np.array_equal(trained.initial[0], trained.initial[1])
     check_alone(
         trained, [1, 2], x, y, canary, network=make(), seed=5, optimizer=optimizer, inside=size,
@@ -193,7 +193,7 @@ def test_networks_may_be_clipped_in_pieces(rank, monkeypatch):
     ask = {"runs": 5, "network": lambda: nn.Sequential(*layers), **RECIPE}
     canary, start = input_canary(6, 3), 0.1 * RNG.normal(size=51 if not rank else 43)
     whole = audit_sgd(x, y, canary, initial=start, **ask)
-    monkeypatch.setattr(_dp_networks, "WORK", 8_000)
+    monkeypatch.setattr(dp_networks, "WORK", 8_000)
     pieces = audit_sgd(x, y, canary, initial=start, **ask)
     np.testing.assert_allclose(pieces.weights, whole.weights, rtol=1e-4, atol=1e-6)
 
@@ -205,7 +205,7 @@ def test_a_model_does_not_depend_on_its_company(monkeypatch):
     x, y = records(15, 30)
     ask = {"canary": input_canary(30), "snapshots": [3, 11], **RECIPE}
     many = audit_sgd(x, y, runs=9, **ask)
-    monkeypatch.setattr(_dp_heads, "WORK", 20_000)
+    monkeypatch.setattr(dp_heads, "WORK", 20_000)
     few = audit_sgd(x, y, runs=5, **ask)
     np.testing.assert_allclose(few.weights, many.weights[:5], rtol=1e-5, atol=1e-6)
     longer = audit_sgd(x, y, runs=9, **(ask | {"steps": 20}))
@@ -245,7 +245,7 @@ def test_words_are_those_of_philox():
     """Against numpy's, which counts up before it draws, under another key and other places."""
     place, step, model, stream, keys = 7, 11, 1300, 2, np.array([123456789, 4000000000], np.uint64)
     words = np.empty((4, 16), dtype=np.uint64)
-    _dp_draws._fill(words, np.uint64(step), np.uint64(model), np.uint64(stream), *keys)
+    dp_draws.fill_words(words, np.uint64(step), np.uint64(model), np.uint64(stream), *keys)
     slow = philox([place, step, model, stream], keys.tolist())
     assert words[:, place].tolist() == slow
 
@@ -288,7 +288,7 @@ def test_noise_is_normal_far_out_too():
 def test_normal_numbers_are_those_of_box_and_muller():
     words = np.random.default_rng(0).integers(2**32, size=(2, 2000), dtype=np.uint64)
     words[0, :3] = 0, 1, 2**32 - 1
-    found = np.array([_dp_draws._pair(*pair) for pair in words.T])
+    found = np.array([dp_draws.normal_pair(*pair) for pair in words.T])
     radius = np.sqrt(-2 * np.log((words[0] // 2 + 0.5) / 2.0**31))
     angle = np.where(words[1] < 2**31, words[1], words[1] - 2.0**32) * math.pi / 2**33
     sine, cosine = np.sin(angle), np.cos(angle)
@@ -401,8 +401,8 @@ def test_what_is_kept_is_what_the_weights_would_have_given(network, monkeypatch)
     ask = {"runs": 7, "network": network, "snapshots": [2, 5, 11], **RECIPE}
     canary = input_canary(30)
     whole = audit_sgd(x, y, canary, **ask)
-    monkeypatch.setattr(_dp_heads, "WORK", 20_000)
-    monkeypatch.setattr(_dp_networks, "WORK", 20_000)
+    monkeypatch.setattr(dp_heads, "WORK", 20_000)
+    monkeypatch.setattr(dp_networks, "WORK", 20_000)
     kept = audit_sgd(x, y, canary, keep=lambda some: some.logits(x)[:, 0], **ask)
     np.testing.assert_allclose(kept.kept, whole.logits(x), rtol=1e-4, atol=1e-4)
     with pytest.raises(ValueError, match="weights were not kept"):
@@ -454,7 +454,7 @@ def test_memory_does_not_grow_with_the_runs():
         ({"canary": GradientCanary(np.ones((2, 6)))}, "norm of at most clip = 1.5, got 2.4"),
         ({"runs": 0}, "runs must be a whole number of at least 1"),
         ({"steps": 0}, "steps must be a whole"),
-        ({"sampling_rate": 0.0}, "sampling_rate must be above 0"),
+        ({"sampling_rate": 0.0}, "sampling_rate must lie in"),
         ({"sampling_rate": 1.1}, r"sampling_rate must lie in \(0, 1\]"),
         ({"noise_multiplier": -1.0}, "noise_multiplier"),
         ({"clip": 0.0}, "clip must be above 0"),

@@ -51,7 +51,7 @@ def test_the_released_label_is_nearly_what_drawing_points_gives():
     rng = np.random.default_rng(1)
     labels = (np.arange(300) % 7 > 2).astype(int)
     votes = neighbour_votes(labels[None], 20, 0.2, classes=2)
-    rank, trials = 30, 200_000
+    rank, trials = 30, 40_000
     chance = neighbour_probability([rank], 20, 0.2)
     pair = private_knn_releases(votes, [0], chance, neighbours=20, sigma=4.0)
     for law, added in ((pair.without, None), (pair.with_point, (rank, 0))):

@@ -21,7 +21,7 @@ from scipy.special import log_softmax
 from sklearn.cluster import KMeans
 
 from auditkit.datasets import load
-from auditkit.experiment import Results, experiment, profile
+from auditkit.experiment import study
 from auditkit.mechanisms.label_dp import Alibi, RandomizedResponse, RandomizedResponseWithPrior
 from auditkit.models.networks import mlp
 from auditkit.models.training import Models, fit_many
@@ -36,6 +36,9 @@ TARGET, REFERENCE, PUPIL, PRIOR = range(4)  # whose seed it is
 
 CLUSTERS = 100
 ASKED = 0.1  # of ε goes into what the clusters hold
+
+OTHER, DRAWN = "other images", "drawn labels"
+CLUSTERED, MODELLED = "LP-1ST (out-of-domain prior)", "LP-1ST (in-domain prior)"
 
 # from features, and what the target says of them, to probabilities
 Reference = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -64,7 +67,29 @@ class Said(NamedTuple):
     unseen: np.ndarray
 
 
-def cell(
+@study(
+    "obs-images",
+    paper=[
+        {"mechanism": mechanism, "epsilon": epsilon, "seed": seed, "size": 25_000, "games": 100}
+        for seed in range(5)
+        for mechanism, epsilons in (
+            *((name, (math.inf, 10.0, 1.0)) for name in ("LP-1ST", CLUSTERED, MODELLED, "ALIBI")),
+            *((name, (0.0,)) for name in (OTHER, DRAWN)),
+        )
+        for epsilon in epsilons
+    ],
+    live=[
+        {"mechanism": mechanism, "epsilon": epsilon, "seed": 0, "size": 8000, "games": 20}
+        for mechanism, epsilon in (("LP-1ST", math.inf), ("LP-1ST", 1.0), (OTHER, 0.0))
+    ],
+    # eight steps a pass leave rounding little time to grow
+    reduced=[
+        {"mechanism": mechanism, "epsilon": epsilon, "seed": 0, "size": 1000, "games": 5}
+        for mechanism, epsilon in (("LP-1ST", math.inf), ("ALIBI", 10.0), (OTHER, 0.0))
+    ],
+    tolerance=0.02,
+)
+def protected_images(
     mechanism: str,
     epsilon: float,
     seed: int,
@@ -253,12 +278,11 @@ def drawn_labels(images: Images, _epsilon: float, seed: int, rng: np.random.Gene
     return fit(images.audited, seed, TARGET, passes=PASSES, labels=np.minimum(drawn, CLASSES - 1))
 
 
-OTHER, DRAWN = "other images", "drawn labels"
 NULL = {OTHER: other_images, DRAWN: drawn_labels}  # ε = 0: the audited labels were never seen
 PRIVATE = {
     "LP-1ST": lp_1st,
-    "LP-1ST (out-of-domain prior)": lp_1st_with_clusters,
-    "LP-1ST (in-domain prior)": lp_1st_with_model,
+    CLUSTERED: lp_1st_with_clusters,
+    MODELLED: lp_1st_with_model,
     "ALIBI": alibi,
 }
 MECHANISMS = PRIVATE | NULL
@@ -311,36 +335,3 @@ def _say(model: Models, features: np.ndarray) -> np.ndarray:
 
 def _log(model: Models, features: np.ndarray) -> np.ndarray:
     return log_softmax(model.logits(features)[0].astype(np.float64), axis=1)
-
-
-def grid(profile: str) -> list[dict]:
-    """Return the cells: for each seed every mechanism at every ε, and the two of none."""
-    if profile == "quick":
-        names, nulls, epsilons, seeds = ["LP-1ST"], [OTHER], [math.inf, 1.0], 1
-        scale = {"size": 8000, "games": 20}
-    else:
-        names, nulls, epsilons, seeds = list(PRIVATE), list(NULL), [math.inf, 10.0, 1.0], 5
-        scale = {"size": 25_000, "games": 100}
-    private = [(name, epsilon) for name in names for epsilon in epsilons]
-    null = [(name, 0.0) for name in nulls]
-    return [
-        {"mechanism": name, "epsilon": epsilon, "seed": seed, **scale}
-        for seed in range(seeds)
-        for name, epsilon in private + null
-    ]
-
-
-GRID = {scale: grid(scale) for scale in ("paper", "quick")}
-
-
-def run(n_jobs: int | None = None) -> Results:
-    """Run the grid of the profile."""
-    # rounding differs with threads and processors, and grows in training: by 0.05 at most was seen
-    return experiment("obs-images", cell, GRID[profile()], tolerance=0.1, n_jobs=n_jobs)
-
-
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from experiments.observational import images
-
-    images.run(n_jobs=2)

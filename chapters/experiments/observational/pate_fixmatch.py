@@ -22,18 +22,18 @@ from functools import cache, partial
 import numpy as np
 
 from auditkit.datasets import load
-from auditkit.experiment import Results, experiment, profile, stored
+from auditkit.experiment import study
 from auditkit.mechanisms.label_dp import LabelPate
 from auditkit.models.encoders import encode
-from auditkit.models.fixmatch import fit_fixmatch
 from auditkit.models.networks import mlp
 from auditkit.models.training import Models
-from auditkit.models.views import strong_views, weak_views
+from experiments.observational.fixmatch import fit_fixmatch
 from experiments.observational.images import CLASSES, Images, Said, audited_rows, split
+from experiments.observational.views import strong_views, weak_views
 
-ID = "obs-images-pate"
 DELTA = 1e-5
-TEACHERS = 250  # of 100 labels each, where half of the images are audited
+WHOLE = 25_000  # half of the images; with fewer of them there is less of everything
+LABELS = 100  # of each of the 250 teachers
 STEPS, STUDENT_STEPS = 800, 1500
 LENGTH = 4.0  # of a feature vector, root mean square, where it enters a head
 WEAK, STRONG = (0,), (1, 2)  # seeds of the views
@@ -45,7 +45,19 @@ def queries(epsilon: float) -> int:
     return 1000 if epsilon >= 10.0 else 200
 
 
-def cell(epsilon: float, seed: int, size: int, games: int, rng: np.random.Generator) -> list[dict]:
+@study(
+    "obs-images-pate",
+    paper={"epsilon": [math.inf, 10.0, 1.0], "seed": list(range(5))}
+    | {"size": [WHOLE], "games": [100]},
+    reduced={"epsilon": [math.inf, 10.0], "seed": [0], "size": [2500], "games": [5]},
+    # Rounding decides on which side of the threshold a guess falls, and the rest follows: in a
+    # whole cell one in 200 of a student's labels is another with two threads.
+    tolerance=0.1,
+    needs="the images of CIFAR-10 and the encoder, as data/README.md says",
+)
+def voted_images(
+    epsilon: float, seed: int, size: int, games: int, rng: np.random.Generator
+) -> list[dict]:
     """Train teachers and a student, and audit the student like the targets of `images`.
 
     ``teachers`` is the accuracy of the teachers on unseen images, ``released`` the share of the
@@ -64,17 +76,18 @@ def pate_fm(
 ) -> tuple[Models, dict[str, float]]:
     """Return the student, which takes features times `_scale`, and how good its teachers were."""
     scale, (inputs, labels) = _scale(images), images.audited
-    weak, strong = (scale * kind[:, : len(labels)] for kind in views())
+    weak, strong = (scale * kind[:, : len(labels)] for kind in views(len(labels)))
+    count, part = len(labels) // LABELS, len(labels) / WHOLE
     weak = np.concatenate((scale * inputs[None], weak))
     train = partial(fit_fixmatch, weak=weak, strong=strong, ratio=8, threshold=0.6, shares=EVEN)
-    parts = rng.permutation(len(labels))[: len(labels) // TEACHERS * TEACHERS]
+    parts = rng.permutation(len(labels))[: count * LABELS]
     teachers = train(
         partial(mlp, inputs.shape[1], CLASSES, hidden=(64,)),
         scale * inputs,
         labels,
-        seeds=np.random.SeedSequence((seed, 0)).generate_state(TEACHERS),
-        indices=parts.reshape(TEACHERS, -1),
-        steps=STEPS,
+        seeds=np.random.SeedSequence((seed, 0)).generate_state(count),
+        indices=parts.reshape(count, -1),
+        steps=round(STEPS * part),
         batch_size=8,
         learning_rate=0.08,
     )
@@ -88,7 +101,7 @@ def pate_fm(
         scale * inputs[asked],
         released,
         seeds=np.random.SeedSequence((seed, 1)).generate_state(1),
-        steps=STUDENT_STEPS,
+        steps=round(STUDENT_STEPS * part),
         batch_size=32,
         learning_rate=0.05,
     )
@@ -100,11 +113,17 @@ def pate_fm(
 
 
 @cache
-def views() -> tuple[np.ndarray, np.ndarray]:
-    """Return what the frozen network sees in weak and in strong views of all audited images.
+def views(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return what the frozen network sees in weak and in strong views of the audited images.
 
-    Each has shape (views, images, directions), in the coordinates of the shipped features.
+    Each has shape (views, images, directions), in the coordinates of the shipped features. For
+    less than half of the images, which is for tests, features with noise stand in: those are here.
     """
+    if size < WHOLE:
+        seen = split(size).audited.features
+        noise = np.random.default_rng(0).normal(scale=0.5 * seen.std(), size=(3, *seen.shape))
+        noise = noise.astype(np.float32)
+        return seen + 0.2 * noise[:1], seen + noise[1:]
     data, whole = load("cifar10", part="features"), load("cifar10", part="complete")
     shown = whole["train_images"][len(whole["train_images"]) // 2 :]
 
@@ -122,31 +141,3 @@ def _scale(images: Images) -> np.float32:
     """Return by what features are multiplied, so that one step size suits all that are trained."""
     squares = (images.audited.features.astype(np.float64) ** 2).sum(axis=1)
     return np.float32(LENGTH / math.sqrt(squares.mean()))
-
-
-GRID = {
-    "paper": {
-        "epsilon": [math.inf, 10.0, 1.0],
-        "seed": list(range(5)),
-        "size": [25_000],
-        "games": [100],
-    },
-    "quick": None,  # the images are not shipped
-}
-
-
-def run(n_jobs: int | None = None) -> Results:
-    """Run the grid of the paper profile; the quick one draws from what that has stored."""
-    grid = GRID[profile()]
-    if grid is None:
-        return stored(ID)
-    # Rounding decides on which side of the threshold a guess falls, and the rest follows: with two
-    # threads one in 200 of a student's labels is another, and its accuracy differs by 0.001.
-    return experiment(ID, cell, grid, tolerance=0.1, n_jobs=n_jobs)
-
-
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from experiments.observational import pate_fixmatch
-
-    pate_fixmatch.run(n_jobs=2)

@@ -22,7 +22,7 @@ from auditkit.attacks.label_inference import (
     likelihood_ratio_scores,
     repeat_label_game,
 )
-from auditkit.experiment import Results, experiment, profile
+from auditkit.experiment import study
 from auditkit.mechanisms.label_dp import RandomizedResponse
 
 DELTA = 1e-5
@@ -32,6 +32,7 @@ SHIFT_SHARES = (0.001, 0.01, 0.1, 0.5)
 CLASSES = (2, 5, 10)
 EPSILONS = (0.0, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)  # 0: nothing is released
 POSTERIOR, FITTED = "posterior", "logistic regression"
+MILLION, ONCE, ANEW = 1_000_000, {"draws": 1, "games": 100}, {"draws": 10, "games": 10}
 
 
 class Mixture(NamedTuple):
@@ -42,7 +43,32 @@ class Mixture(NamedTuple):
     posterior: np.ndarray  # (n, classes), given the features
 
 
-def cell(
+@study(
+    "obs-randomized-response",
+    paper=[
+        {"classes": classes, "epsilon": epsilon, "proxy": proxy, "fresh": fresh}
+        | {"examples": MILLION, **repeats}
+        for proxies, epsilons, repeats in (
+            (((POSTERIOR, 0), (FITTED, MILLION)), EPSILONS, ONCE),
+            (((FITTED, 1_000), (FITTED, 10_000)), (0.0, 1.0), ANEW),
+            (((POSTERIOR, 0),), (0.5, 2.0, 4.0), ANEW),
+        )
+        for classes in CLASSES
+        for epsilon in epsilons
+        for proxy, fresh in proxies
+    ],
+    live=[
+        {"classes": classes, "epsilon": epsilon, "proxy": proxy, "fresh": fresh}
+        | {"examples": 100_000, "draws": 1, "games": 20}
+        for classes in CLASSES
+        for epsilon in (0.5, 2.0, 4.0)
+        for proxy, fresh in ((POSTERIOR, 0), (FITTED, 100_000))
+    ],
+    # One thread or two change no count. On another processor exp and log may differ in the last
+    # digit and swap two examples at the edge of the guesses: one count of one game, hence less.
+    tolerance=1e-3,
+)
+def response(
     classes: int,
     epsilon: float,
     proxy: str,
@@ -84,7 +110,24 @@ def cell(
     ]
 
 
-def shift_cell(
+@study(
+    "obs-shift",
+    paper={
+        "epsilon": [0.5, 2.0, 4.0],
+        "tau": [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1],
+        "examples": [MILLION],
+        "games": [100],
+    },
+    live={
+        "epsilon": [0.5, 2.0, 4.0],
+        "tau": [1e-5, 1e-3, 1e-1],
+        "examples": [100_000],
+        "games": [20],
+    },
+    reduced={"epsilon": [0.5, 4.0], "tau": [1e-5], "examples": [100_000], "games": [10]},
+    tolerance=1e-3,
+)
+def shifted_response(
     epsilon: float, tau: float, examples: int, games: int, rng: np.random.Generator
 ) -> list[dict]:
     """Audit randomised response on two labels, the second of which is generated too often by τ.
@@ -230,72 +273,3 @@ def ideal(epsilon: float, guesses: int, examples: int, family: str) -> float:
     counts = np.arange(low, high + 1.0)
     weights = binom.pmf(counts, guesses, chance)
     return float(weights @ bounds(counts, guesses, examples, family=family) / weights.sum())
-
-
-def grid(scale: str) -> list[dict]:
-    """Return the cells: the paper's, those with fewer fresh examples, and those drawn anew."""
-    paper = scale == "paper"
-    examples = 1_000_000 if paper else 100_000
-    once = {"examples": examples, "draws": 1, "games": 100 if paper else 20}
-    epsilons = EPSILONS if paper else (0.5, 2.0, 4.0)
-    cells = [
-        {"classes": k, "epsilon": epsilon, "proxy": proxy, "fresh": fresh, **once}
-        for k in CLASSES
-        for epsilon in epsilons
-        for proxy, fresh in ((POSTERIOR, 0), (FITTED, examples))
-    ]
-    if not paper:
-        return cells
-    anew = {"examples": examples, "draws": 10, "games": 10}
-    cells += [
-        {"classes": k, "epsilon": epsilon, "proxy": FITTED, "fresh": fresh, **anew}
-        for k in CLASSES
-        for epsilon in (0.0, 1.0)
-        for fresh in (1_000, 10_000)
-    ]
-    return cells + [
-        {"classes": k, "epsilon": epsilon, "proxy": POSTERIOR, "fresh": 0, **anew}
-        for k in CLASSES
-        for epsilon in (0.5, 2.0, 4.0)
-    ]
-
-
-def shift_grid(scale: str) -> dict:
-    """Return the cells of the experiment on shifted labels."""
-    paper = scale == "paper"
-    return {
-        "epsilon": [0.5, 2.0, 4.0],
-        "tau": [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1] if paper else [1e-5, 1e-3, 1e-1],
-        "examples": [1_000_000 if paper else 100_000],
-        "games": [100 if paper else 20],
-    }
-
-
-GRID = {scale: grid(scale) for scale in ("paper", "quick")}
-SHIFT_GRID = {scale: shift_grid(scale) for scale in ("paper", "quick")}
-
-# One thread or two change no count. On another processor exp and log may differ in the last digit
-# and swap two examples at the edge of the guesses: one count of one game, and less than this.
-TOLERANCE = 1e-3
-
-
-def run(n_jobs: int | None = None) -> Results:
-    """Audit randomised response at the scale of the profile."""
-    return experiment(
-        "obs-randomized-response", cell, GRID[profile()], tolerance=TOLERANCE, n_jobs=n_jobs
-    )
-
-
-def run_shift(n_jobs: int | None = None) -> Results:
-    """Audit it with shifted labels at the scale of the profile."""
-    return experiment(
-        "obs-shift", shift_cell, SHIFT_GRID[profile()], tolerance=TOLERANCE, n_jobs=n_jobs
-    )
-
-
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from experiments.observational import randomized_response
-
-    randomized_response.run(n_jobs=2)
-    randomized_response.run_shift(n_jobs=2)

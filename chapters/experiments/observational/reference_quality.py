@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 
-from auditkit.experiment import Results, experiment, profile
+from auditkit.experiment import study
 from experiments.observational.audits import audit_rows
 from experiments.observational.images import (
     PASSES,
@@ -29,7 +29,30 @@ STOPPED = {
 OVERFITTED = 6  # times as many
 
 
-def cell(
+@study(
+    "obs-reference",
+    paper=[
+        {"epsilon": epsilon, "learnt_from": learnt_from, "training": training, "seed": seed}
+        | {"size": 25_000, "games": 100}
+        for seed in range(5)
+        for epsilon in (math.inf, 1.0, 0.0)
+        for learnt_from in STOPPED
+        for training in ("stopped", "overfitted")
+    ],
+    live=[
+        {"epsilon": 0.0, "learnt_from": 1000, "training": training, "seed": 0}
+        | {"size": 8000, "games": 20}
+        for training in ("stopped", "overfitted")
+    ],
+    # eight steps a pass leave rounding little time to grow
+    reduced=[
+        {"epsilon": epsilon, "learnt_from": 1000, "training": training, "seed": 0}
+        | {"size": 1000, "games": 5}
+        for epsilon, training in ((math.inf, "stopped"), (0.0, "overfitted"))
+    ],
+    tolerance=0.02,
+)
+def with_worse_reference(
     epsilon: float,
     learnt_from: int,
     training: str,
@@ -76,41 +99,3 @@ def target(epsilon: float, seed: int, size: int) -> tuple[np.ndarray, np.ndarray
         trained = lp_1st(images, epsilon, seed, np.random.default_rng(seed))
     audited, unseen = images.audited.features, images.unseen.features
     return trained.probabilities(audited)[0], trained.probabilities(unseen)[0]
-
-
-def grid(profile: str) -> list[dict]:
-    """Return the cells; those of a target follow one another."""
-    if profile == "quick":
-        seeds, epsilons, sizes, scale = 1, [0.0], [1000], {"size": 8000, "games": 20}
-    else:
-        seeds, epsilons, sizes = 5, [math.inf, 1.0, 0.0], list(STOPPED)
-        scale = {"size": 25_000, "games": 100}
-    return [
-        {
-            "epsilon": epsilon,
-            "learnt_from": learnt_from,
-            "training": training,
-            "seed": seed,
-            **scale,
-        }
-        for seed in range(seeds)
-        for epsilon in epsilons
-        for learnt_from in sizes
-        for training in ("stopped", "overfitted")
-    ]
-
-
-GRID = {scale: grid(scale) for scale in ("paper", "quick")}
-
-
-def run(n_jobs: int | None = None) -> Results:
-    """Run the grid of the profile."""
-    # rounding differs with threads and processors, and grows in training: by 0.05 at most was seen
-    return experiment("obs-reference", cell, GRID[profile()], tolerance=0.1, n_jobs=n_jobs)
-
-
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from experiments.observational import reference_quality
-
-    reference_quality.run(n_jobs=2)

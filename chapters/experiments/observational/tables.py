@@ -15,7 +15,7 @@ import numpy as np
 
 from auditkit.datasets import cache as cache_folder
 from auditkit.datasets import load
-from auditkit.experiment import Results, experiment, profile
+from auditkit.experiment import study
 from auditkit.mechanisms.label_dp import (
     LabelPate,
     RandomizedResponse,
@@ -31,6 +31,7 @@ TEACHERS, QUERIES = 200, 1000
 # A third of all people share every feature with somebody, and hardly any of these has the income:
 # of what is learnt about an audited person a double among the unseen ones gets a share.
 EVERYBODY, UNLIKE = "everybody", "unlike any other"
+FIVE = ("LP-1ST", "LP-1ST (domain prior)", "LP-1ST (noise correction)", "LP-2ST", "PATE")
 
 Model = Callable[[np.ndarray], np.ndarray]  # features to the probability of either label
 
@@ -50,7 +51,35 @@ class Split(NamedTuple):
     unseen: Day  # as many of the same day
 
 
-def cell(
+@study(
+    "obs-tables",
+    paper=[
+        {"data": CENSUS, "people": people, "mechanism": mechanism, "epsilon": epsilon}
+        | {"size": size, "games": 100, "seed": seed}
+        for people, mechanisms, epsilons, size in (
+            (EVERYBODY, FIVE, (math.inf, 8.0, 4.0, 2.0, 1.0, 0.1), 70_000),
+            (EVERYBODY, FIVE[:1], (math.inf, 4.0, 1.0), 45_000),
+            (UNLIKE, FIVE[:1], (math.inf, 4.0, 1.0), 45_000),
+        )
+        for seed in range(3)
+        for mechanism in mechanisms
+        for epsilon in epsilons
+    ],
+    live=[
+        {"data": CENSUS, "people": EVERYBODY, "mechanism": "LP-1ST", "epsilon": epsilon}
+        | {"size": 10_000, "games": 20, "seed": 0}
+        for epsilon in (math.inf, 1.0)
+    ],
+    # Columns say the same of people in several ways, so that trees often have two cuts alike to
+    # choose from, and rounding on another processor may choose the other: less often with fewer.
+    reduced=[
+        {"data": CENSUS, "people": EVERYBODY, "mechanism": mechanism, "epsilon": epsilon}
+        | {"size": 2000, "games": 5, "seed": 0}
+        for mechanism, epsilon in (("LP-1ST", math.inf), ("LP-2ST", 2.0))
+    ],
+    tolerance=1e-3,
+)
+def protected_table(
     data: str,
     people: str,
     mechanism: str,
@@ -273,50 +302,3 @@ MECHANISMS = {
     "LP-2ST": lp_2st,
     "PATE": pate,
 }
-
-
-def grid(scale: str) -> list[dict]:
-    """Return the cells: the paper's tables, and a smaller one without duplicates."""
-    if scale == "quick":
-        quick = {"data": CENSUS, "people": EVERYBODY, "mechanism": "LP-1ST"}
-        small = {"size": 10_000, "games": 20, "seed": 0}
-        return [{**quick, "epsilon": epsilon, **small} for epsilon in (math.inf, 1.0)]
-    return [
-        {
-            "data": CENSUS,
-            "people": people,
-            "mechanism": mechanism,
-            "epsilon": epsilon,
-            "size": size,
-            "games": 100,
-            "seed": seed,
-        }
-        for people, mechanisms, epsilons, size in (
-            (EVERYBODY, MECHANISMS, (math.inf, 8.0, 4.0, 2.0, 1.0, 0.1), 70_000),
-            (EVERYBODY, ("LP-1ST",), (math.inf, 4.0, 1.0), 45_000),
-            (UNLIKE, ("LP-1ST",), (math.inf, 4.0, 1.0), 45_000),
-        )
-        for seed in range(3)
-        for mechanism in mechanisms
-        for epsilon in epsilons
-    ]
-
-
-GRID = {scale: grid(scale) for scale in ("paper", "quick")}
-
-# One thread or two make no difference at all. But columns say the same of people in several ways,
-# so that trees often have two cuts alike to choose from, and on another processor rounding may
-# choose the other one. With the order of all columns reversed bounds moved by up to 0.093.
-TOLERANCE = 0.1
-
-
-def run(n_jobs: int | None = None) -> Results:
-    """Audit the mechanisms at the scale of the profile."""
-    return experiment("obs-tables", cell, GRID[profile()], tolerance=TOLERANCE, n_jobs=n_jobs)
-
-
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from experiments.observational import tables
-
-    tables.run(n_jobs=2)

@@ -16,16 +16,16 @@ import numpy as np
 from scipy.special import softmax
 
 from auditkit.datasets import cache, load
-from auditkit.experiment import Results, experiment, profile, stored
+from auditkit.experiment import study
 from auditkit.models.networks import mlp
 from auditkit.models.training import Models, fit_many
 from experiments.observational.audits import audit_rows
 from experiments.observational.references import lessons, temperature
 
-ID = "obs-texts"
 WORDS = 4_000
 TEXTS = 50_000  # chosen at random if there are more, since their rows are dense: 0.8 GB
 PASSES = (2, 10)
+MADE_UP = "made up"
 
 
 class Texts(NamedTuple):
@@ -43,7 +43,14 @@ class Split(NamedTuple):
     own: np.ndarray  # the other half is the auditor's
 
 
-def cell(data: str, games: int, seed: int, rng: np.random.Generator) -> list[dict]:
+@study(
+    "obs-texts",
+    paper={"data": ["imdb"], "games": [100], "seed": [0, 1, 2, 3, 4]},
+    reduced={"data": [MADE_UP], "games": [5], "seed": [0, 1]},
+    tolerance=0.02,
+    needs="the film reviews of IMDB, which data/README.md says how to fetch",
+)
+def protected_texts(data: str, games: int, seed: int, rng: np.random.Generator) -> list[dict]:
     """Train models for 2 passes and for 10, and audit them against three reference models each.
 
     As many training texts are audited as there are unseen ones, as in the paper. ``accuracy`` and
@@ -102,8 +109,10 @@ def classified(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return texts and which of two classes each is in.
 
     Tweets have a third, neutral, which its small size tells: their author does not say which code
-    is which.
+    is which. Of texts that are made up one word in ten tells the class; tests need no others.
     """
+    if name == MADE_UP:
+        return made_up()
     if name == "imdb":
         reviews = load(name)
         return reviews["texts"], reviews["labels"]
@@ -111,6 +120,16 @@ def classified(name: str) -> tuple[np.ndarray, np.ndarray]:
     first, second = np.sort(np.argsort(np.bincount(tweets["labels"], minlength=3))[1:])
     kept = np.isin(tweets["labels"], (first, second))
     return tweets["texts"][kept], (tweets["labels"][kept] == second).astype(np.int64)
+
+
+def made_up(number: int = 2000) -> tuple[np.ndarray, np.ndarray]:
+    """Make texts of 33 words, three of which are used by one class only."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=number)
+    words = rng.integers(200, size=(number, 30))
+    telling = 1000 + labels[:, None] * 50 + rng.integers(50, size=(number, 3))
+    lines = [" ".join(f"w{word}" for word in line) for line in np.hstack((words, telling))]
+    return np.array(lines, dtype=object), labels
 
 
 def bag_of_words(texts: np.ndarray, labels: np.ndarray, seed: int) -> Texts:
@@ -178,24 +197,3 @@ def references(
         "scaled": lambda shown: softmax(trained.logits(shown)[0].astype(np.float64) / heat, axis=1),
         "distilled": lambda shown: pupil.probabilities(shown)[0],
     }
-
-
-GRID = {"paper": {"data": ["imdb"], "games": [100], "seed": list(range(5))}}
-
-# With the last digit of every feature changed, bounds differ by 0.05 after ten passes, and their
-# deviations by 0.1. Tests cannot run a cell again: the reviews do not ship.
-TOLERANCE = 0.2
-
-
-def run(n_jobs: int | None = None) -> Results:
-    """Audit in the paper profile; in the quick one show what is stored, since no texts ship."""
-    if profile() == "quick":
-        return stored(ID)
-    return experiment(ID, cell, GRID["paper"], tolerance=TOLERANCE, n_jobs=n_jobs)
-
-
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from experiments.observational import texts
-
-    texts.run(n_jobs=1)

@@ -17,7 +17,7 @@ from scipy.stats import binom
 from auditkit import Fixed, GaussianDP, MultiSplit, Split, one_run_fdp
 from auditkit.attacks.label_inference import label_game
 from auditkit.bounds.one_run import best_over_thresholds
-from auditkit.experiment import Results, experiment, profile
+from auditkit.experiment import study
 from experiments.observational.randomized_response import attacks, mix, respond
 from experiments.validity import clopper_pearson
 
@@ -25,6 +25,7 @@ DELTA = 1e-5
 LEVEL = 0.05
 RESPONSE, NOISE = "randomised response", "Gaussian noise"
 PAPER, RATIO = "paper", "likelihood ratio"
+ONE, BOTH = "one direction", "both directions"
 SHARES = [0.001, *np.linspace(1.0, 0.01, 100)[::-1].tolist()]  # those of `Sweep`, and 0.1%
 SWEPT = slice(1, None)
 FIXED = {"fixed 0.1%": SHARES[0], "fixed 1%": SHARES[1], "fixed 10%": SHARES[10]}
@@ -32,7 +33,45 @@ MANY = MultiSplit()
 SPLITS = (Split(), *MANY.each())
 
 
-def cell(
+@study(
+    "obs-validity",
+    paper=[
+        {"mechanism": mechanism, "classes": classes, "leak": leak, "score": score}
+        | {"examples": examples, "runs": 1000}
+        for mechanism, many_classes, leaks, scores, examples in (
+            (RESPONSE, (2, 10), (0.25, 0.5, 1.0, 2.0, 4.0), (PAPER, RATIO), 10_000),
+            (RESPONSE, (2, 10), (0.0,), (PAPER,), 10_000),
+            (RESPONSE, (2,), (0.25, 1.0, 4.0), (RATIO,), 100_000),
+            (NOISE, (1000,), (0.0, 0.1, 0.25, 1.0, 2.0), (RATIO,), 10_000),
+            (NOISE, (1000,), (0.0, 0.1, 1.0), (RATIO,), 100_000),
+        )
+        for classes in many_classes
+        for leak in leaks
+        for score in scores
+    ],
+    live=[
+        {"mechanism": mechanism, "classes": classes, "leak": leak, "score": score}
+        | {"examples": 2000, "runs": 100}
+        for mechanism, classes, leak, score in (
+            (RESPONSE, 2, 0.0, PAPER),
+            (RESPONSE, 2, 1.0, PAPER),
+            (RESPONSE, 2, 1.0, RATIO),
+            (NOISE, 1000, 0.0, RATIO),
+            (NOISE, 1000, 1.0, RATIO),
+        )
+    ],
+    reduced=[
+        {"mechanism": mechanism, "classes": classes, "leak": leak, "score": RATIO}
+        | {"examples": 2000, "runs": 100}
+        for mechanism, classes, leak in (
+            (RESPONSE, 2, 0.25),
+            (RESPONSE, 10, 1.0),
+            (NOISE, 1000, 0.25),
+        )
+    ],
+    tolerance=1e-6,  # searches end some 1e-8 from the root, on another processor elsewhere
+)
+def overshooting(
     mechanism: str,
     classes: int,
     leak: float,
@@ -222,7 +261,15 @@ def epsilons(
 # Theorem 5 from one direction
 
 
-def one_direction(examples: int, epsilon: float, curve: str, rng: np.random.Generator) -> dict:
+@study(
+    "obs-theorem-5",
+    paper={
+        "examples": [10, 30, 100, 300, 1000, 3000, 10_000],
+        "epsilon": [1.0, 2.0, np.inf],
+        "curve": [ONE, BOTH],
+    },
+)
+def one_direction(examples: int, epsilon: float, curve: str) -> dict:
     """Compare what Algorithm 3 calls rare with how rare it is, for answers to a yes-or-no question.
 
     Labels are uniform on two values, released by randomised response, and all guessed on. The
@@ -233,7 +280,6 @@ def one_direction(examples: int, epsilon: float, curve: str, rng: np.random.Gene
     curve, ``chance`` how often so many guesses are right, and ``limit`` the largest count that is
     in truth no rarer than that. ``allowed`` is the largest mean accuracy under the curve.
     """
-    del rng  # nothing is drawn
     honest = 1.0 / (1.0 + np.exp(-epsilon))
     lines = CURVES[curve](honest)
     accuracy = 0.25 + 0.5 * honest
@@ -280,8 +326,8 @@ def both(honest: float) -> Lines:
 
 
 CURVES: dict[str, Callable[[float], Lines]] = {
-    "one direction": printed,
-    "both directions": both,
+    ONE: printed,
+    BOTH: both,
 }
 
 
@@ -340,7 +386,16 @@ def chance(output: tuple[int, ...], labels: tuple[int, ...], honest: float) -> f
 # Theorem 5 with a shift
 
 
-def one_shift(labels: int, epsilon: float, tau: float, rng: np.random.Generator) -> dict:
+@study(
+    "obs-theorem-5-shift",
+    paper={
+        "labels": [1, 3, 10, 40],
+        "epsilon": [0.1, 0.5, 1.0, 2.0, 4.0],
+        "tau": [0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9],
+    },
+    tolerance=1e-6,  # the solver stops within 1e-7 of its constraints
+)
+def one_shift(labels: int, epsilon: float, tau: float) -> dict:
     """Return the best accuracy on one example that any mechanism and attacker reach under a shift.
 
     The curve is that of pure ε, in both directions. With chance τ the true label is one that is
@@ -352,7 +407,6 @@ def one_shift(labels: int, epsilon: float, tau: float, rng: np.random.Generator)
     ``allowed`` is the accuracy above which Algorithm 3 rejects the curve at every level, and
     ``repaired`` that of 1 - f(x + τ) + τ in place of 1 - f(x + τ).
     """
-    del rng  # nothing is drawn
     sizes = np.arange(labels + 1)
     # a released size and whether the label is in the set; the label only true, that only generated
     inside, outside, true_only, made_only = np.split(np.eye(4 * (labels + 1)), 4)
@@ -411,82 +465,3 @@ def three_labels(tau: Fraction = Fraction(4, 5)) -> dict[str, Fraction]:
         "allowed": Fraction(2, 3) + tau / 3,
         "largest_ratio": max(ratios),
     }
-
-
-GRID: dict[str, list[dict]] = {
-    "paper": [
-        *(
-            {"mechanism": RESPONSE, "classes": classes, "leak": leak, "score": score}
-            | {"examples": 10_000, "runs": 1000}
-            for classes in (2, 10)
-            for leak in (0.25, 0.5, 1.0, 2.0, 4.0)
-            for score in (PAPER, RATIO)
-        ),
-        *(
-            {"mechanism": RESPONSE, "classes": classes, "leak": 0.0, "score": PAPER}
-            | {"examples": 10_000, "runs": 1000}
-            for classes in (2, 10)
-        ),
-        *(
-            {"mechanism": RESPONSE, "classes": 2, "leak": leak, "score": RATIO}
-            | {"examples": 100_000, "runs": 1000}
-            for leak in (0.25, 1.0, 4.0)
-        ),
-        *(
-            {"mechanism": NOISE, "classes": 1000, "leak": leak, "score": RATIO}
-            | {"examples": examples, "runs": 1000}
-            for examples, leaks in (
-                (10_000, (0.0, 0.1, 0.25, 1.0, 2.0)),
-                (100_000, (0.0, 0.1, 1.0)),
-            )
-            for leak in leaks
-        ),
-    ],
-    "quick": [
-        {"mechanism": mechanism, "classes": classes, "leak": leak, "score": score}
-        | {"examples": 2000, "runs": 100}
-        for mechanism, classes, leak, score in (
-            (RESPONSE, 2, 0.0, PAPER),
-            (RESPONSE, 2, 1.0, PAPER),
-            (RESPONSE, 2, 1.0, RATIO),
-            (NOISE, 1000, 0.0, RATIO),
-            (NOISE, 1000, 1.0, RATIO),
-        )
-    ],
-}
-DIRECTIONS = {
-    "examples": [10, 30, 100, 300, 1000, 3000, 10_000],
-    "epsilon": [1.0, 2.0, np.inf],
-    "curve": list(CURVES),
-}
-SHIFTS = {
-    "labels": [1, 3, 10, 40],
-    "epsilon": [0.1, 0.5, 1.0, 2.0, 4.0],
-    "tau": [0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9],
-}
-
-
-def run(n_jobs: int | None = None) -> Results:
-    """Repeat the audits at the scale of the profile."""
-    # searches end some 1e-8 from the root, on another processor elsewhere than here
-    return experiment("obs-validity", cell, GRID[profile()], tolerance=1e-6, n_jobs=n_jobs)
-
-
-def run_one_direction(n_jobs: int | None = None) -> Results:
-    """Set Theorem 5 from one direction against the truth."""
-    return experiment("obs-theorem-5", one_direction, DIRECTIONS, n_jobs=n_jobs)
-
-
-def run_one_shift(n_jobs: int | None = None) -> Results:
-    """Set Theorem 5 under a shift against the truth."""
-    # the solver stops within 1e-7 of its constraints
-    return experiment("obs-theorem-5-shift", one_shift, SHIFTS, tolerance=1e-6, n_jobs=n_jobs)
-
-
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from experiments.observational import validity
-
-    validity.run(n_jobs=2)
-    validity.run_one_direction()
-    validity.run_one_shift()

@@ -6,14 +6,9 @@ import numpy as np
 from scipy.special import betaincinv, logit
 from torch import nn
 
-from auditkit.attacks.generated import (
-    Loss,
-    Mixture,
-    PairedScores,
-    one_run_games,
-    panoramia_games,
-    real_games,
-)
+from auditkit.attacks.generated import Loss, Mixture
+from auditkit.bounds.panoramia_games import one_run_games, panoramia_games, real_games
+from auditkit.evidence import PairedScores
 from auditkit.models.training import Models, fit_many
 
 TARGET, NULL, OWNERS_NULL = "audited", "null", "owner's null"

@@ -9,14 +9,19 @@ import numpy as np
 from scipy.special import expit, logit
 
 from auditkit import panoramia, zero_run
-from auditkit.attacks.generated import Mixture, PairedScores
+from auditkit.attacks.generated import Mixture
 from auditkit.attacks.membership import posterior_log_odds, top_guesses
-from auditkit.attacks.propensity import diagnose_propensity, fit_propensity
-from auditkit.experiment import Results, experiment, profile
+from auditkit.attacks.propensity import fit_propensity, rival_guesses
+from auditkit.bounds.propensity import diagnose_propensity
+from auditkit.evidence import PairedScores
+from auditkit.experiment import study
 from experiments.panoramia.audits import NULL, TARGET
 from experiments.panoramia.images import (
     AUDITED,
-    SAMPLED,
+    SEEDS,
+    TRIAL,
+    TRIAL_CURVES,
+    Quality,
     coins_of,
     helper_of,
     loss_of,
@@ -29,17 +34,32 @@ NUMBERS = (1000, 500, 200, 100, 50, 25)
 DELTA = 1e-5
 
 
+@study(
+    "pan-relaxed",
+    paper={
+        "slack": [0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2],
+        "delta": [0.0, 1e-5],
+        "seed": SEEDS,
+        "flips": [3],
+        "epochs": [20, 60],
+    },
+    live={"slack": [1e-3], "delta": [1e-5], **TRIAL},
+    reduced={"slack": [1e-3], "delta": [1e-5], **TRIAL},
+    tolerance=0.02,
+)
 def relaxed(
-    slack: float, delta: float, seed: int, flips: int, epochs: int, rng: np.random.Generator
+    slack: float, delta: float, seed: int, flips: int, epochs: int, trial: bool = False
 ) -> list[dict]:
     """Measure with (c, γ)-closeness and (ε, δ)-DP, at all thresholds and at a joint confidence."""
-    del rng  # coins go with the seed
-    mixed, helper = mixture(seed, SAMPLED), helper_of(seed, SAMPLED)
+    mixed, helper = (
+        mixture(seed, Quality(trial=trial)),
+        helper_of(seed, Quality(trial=trial)),
+    )
     baseline = mixed.scores(helper)
     coins = np.random.default_rng(coins_of(seed)).random((flips, AUDITED)) < 0.5
     rows = []
     for release in (TARGET, NULL):
-        attack = mixed.scores(helper, loss_of(network(seed, release, epochs)))
+        attack = mixed.scores(helper, loss_of(network(seed, release, epochs), trial))
         for flip, real in enumerate(coins):
             result = panoramia(
                 baseline.shown(real),
@@ -72,7 +92,16 @@ AUDITS = {
 FITTED, WORST = "fitted", "c for all"
 
 
-def propensities(seed: int, epochs: int, rng: np.random.Generator) -> list[dict]:
+@study(
+    "pan-propensities",
+    paper={"seed": SEEDS, "epochs": [5, 20, 60]},
+    live=TRIAL_CURVES,
+    reduced=TRIAL_CURVES,
+    tolerance=0.02,
+)
+def propensities(
+    seed: int, epochs: int, rng: np.random.Generator, trial: bool = False
+) -> list[dict]:
     """Audit the same examples by ZERO and by PANORAMIA, for the audited model and its null.
 
     The attack is the difference of the helper's and the model's loss. "fitted" propensities are a
@@ -80,7 +109,10 @@ def propensities(seed: int, epochs: int, rng: np.random.Generator) -> list[dict]
     audited; with "c for all" each example is given log-odds of PANORAMIA's lower bound c_lb, which
     is what its ε̃ amounts to. Only pure ε compares with ε̃; the Gaussian audits state ε at 1e-5.
     """
-    mixed, helper = mixture(seed, SAMPLED), helper_of(seed, SAMPLED)
+    mixed, helper = (
+        mixture(seed, Quality(trial=trial)),
+        helper_of(seed, Quality(trial=trial)),
+    )
     half = AUDITED // 2
     # half of the pairs fit the propensities, on a score that was not fitted on them
     blind = mixed.scores(helper)
@@ -88,11 +120,12 @@ def propensities(seed: int, epochs: int, rng: np.random.Generator) -> list[dict]
     features = np.column_stack((blind.shown(real), _shown(mixed, helper, real)))
     draws = np.random.default_rng((seed, 5))  # one fit a seed, whichever model is audited by it
     fitted = fit_propensity(features[:half], real[:half], rng=draws).propensity(features[half:])
-    report = diagnose_propensity(features[half:], real[half:], fitted, rng=draws)
+    rival = rival_guesses(features[half:], real[half:], fitted, rng=draws)
+    report = diagnose_propensity(fitted, real[half:], *rival, rng=draws)
     audited, members = slice(half, None), real[half:]
     rows = []
     for release in (TARGET, NULL):
-        loss = loss_of(network(seed, release, epochs))
+        loss = loss_of(network(seed, release, epochs), trial)
         attack = mixed.scores(helper, loss)
         weak, strong = (
             PairedScores(each.real[audited], each.other[audited]).shown(members)
@@ -151,47 +184,3 @@ def propensities(seed: int, epochs: int, rng: np.random.Generator) -> list[dict]
 
 def _shown(mixed: Mixture, loss, real: np.ndarray) -> np.ndarray:
     return np.where(real, loss(mixed.real), loss(mixed.other)).astype(np.float64)
-
-
-SEEDS = [0, 1, 2, 3, 4]
-FUNCTIONS = {"pan-relaxed": relaxed, "pan-propensities": propensities}
-GRID = {
-    "paper": {
-        "pan-relaxed": {
-            "slack": [0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2],
-            "delta": [0.0, 1e-5],
-            "seed": SEEDS,
-            "flips": [3],
-            "epochs": [20, 60],
-        },
-        "pan-propensities": {"seed": SEEDS, "epochs": [5, 20, 60]},
-    },
-    "quick": {
-        "pan-relaxed": {
-            "slack": [0.0, 1e-4],
-            "delta": [0.0],
-            "seed": [0],
-            "flips": [1],
-            "epochs": [5],
-        },
-        "pan-propensities": {"seed": [0], "epochs": [5]},
-    },
-}
-# With two threads in place of one, networks and trees are others: see `images`. One game of ZERO
-# with its few numbers of guesses differs by up to 0.7.
-TOLERANCE = {"pan-relaxed": 0.5, "pan-propensities": 1.0}
-
-
-def run(name: str, n_jobs: int | None = None) -> Results:
-    """Run the grid of the profile."""
-    return experiment(
-        name, FUNCTIONS[name], GRID[profile()][name], tolerance=TOLERANCE[name], n_jobs=n_jobs
-    )
-
-
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from experiments.panoramia import comparison
-
-    for name in GRID["paper"]:
-        comparison.run(name, n_jobs=1)

@@ -7,7 +7,7 @@ from functools import cache, partial
 import numpy as np
 import torch
 
-from auditkit.experiment import Results, experiment, profile
+from auditkit.experiment import study
 from auditkit.models.generators import Examples
 from auditkit.models.networks import mlp
 from auditkit.models.training import Models
@@ -16,7 +16,8 @@ from experiments.panoramia.images import (
     AUDITED,
     CLASSES,
     DIRECTIONS,
-    SAMPLED,
+    SEEDS,
+    Quality,
     accuracy,
     coins_of,
     helper_of,
@@ -34,26 +35,20 @@ PAIRS = (500, 2_000, AUDITED)
 NETWORKS = {"64-64": (64, 64), "64": (64,)}
 
 
-def cell(
-    network: str,
-    epsilon: float,
-    epochs: int,
-    seed: int,
-    flips: int,
-    rng: np.random.Generator,
+def audited(
+    network: str, epsilon: float, epochs: int, seed: int, flips: int, trial: bool = False
 ) -> list[dict]:
     """Audit a private network, and one trained as privately on other images.
 
     With ``epsilon`` infinite it is trained without clipping and noise, by the chapter's optimiser.
     """
-    del rng  # coins go with the seed
     own = world(seed)
     models = {name: private(seed, name, network, epsilon, epochs) for name in (TARGET, NULL)}
     return all_rows(
-        mixture(seed, SAMPLED),
+        mixture(seed, Quality(trial=trial)),
         unseen_mixture(seed),
-        helper_of(seed, SAMPLED),
-        {name: loss_of(model) for name, model in models.items()},
+        helper_of(seed, Quality(trial=trial)),
+        {name: loss_of(model, trial) for name, model in models.items()},
         pairs=PAIRS,
         flips=flips,
         coins=coins_of(seed),
@@ -119,46 +114,33 @@ def fit_private(
     return Models(make, weights)
 
 
-def grid() -> list[dict]:
-    """Return the paper's cells: two networks, and at two ε one that is trained for less."""
-    every = (1.0, 2.0, 6.0, 10.0, 15.0, math.inf)
-    return [
+EVERY = (1.0, 2.0, 6.0, 10.0, 15.0, math.inf)
+SMALL = [{"network": "64", "epsilon": 10.0, "epochs": 1, "seed": 0, "flips": 3, "trial": True}]
+at_each_epsilon = study(
+    "pan-private",
+    # two networks, and at two ε one that is trained for less
+    paper=[
         {"network": network, "epsilon": epsilon, "epochs": epochs, "seed": seed, "flips": 10}
-        for seed in range(5)
+        for seed in SEEDS
         for network, epochs, levels in (
-            ("64-64", 30, every),
-            ("64-64", 10, every[-2:]),
-            ("64", 30, (1.0, *every[-2:])),
+            ("64-64", 30, EVERY),
+            ("64-64", 10, EVERY[-2:]),
+            ("64", 30, (1.0, *EVERY[-2:])),
         )
         for epsilon in levels
-    ]
-
-
-ID, LONGER = "pan-private", "pan-private-longer"
-GRID = {
-    "paper": {
-        ID: grid(),
-        # for longer, at the same ε
-        LONGER: [
-            {"network": "64-64", "epsilon": 15.0, "epochs": epochs, "seed": seed, "flips": 10}
-            for seed in range(5)
-            for epochs in (100, 300)
-        ],
-    },
-    "quick": {ID: [{"network": "64", "epsilon": 10.0, "epochs": 1, "seed": 0, "flips": 3}]},
-}
-
-
-def run(n_jobs: int | None = None) -> list[Results]:
-    """Run the grids of the profile."""
-    return [
-        experiment(name, cell, cells, tolerance=0.5, n_jobs=n_jobs)
-        for name, cells in GRID[profile()].items()
-    ]
-
-
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from experiments.panoramia import dp_images
-
-    dp_images.run(n_jobs=1)
+    ],
+    live=SMALL,
+    reduced=SMALL,
+    tolerance=0.02,
+)(audited)
+for_longer = study(
+    "pan-private-longer",
+    paper=[
+        {"network": "64-64", "epsilon": 15.0, "epochs": epochs, "seed": seed, "flips": 10}
+        for seed in SEEDS
+        for epochs in (100, 300)
+    ],
+    live=SMALL,
+    reduced=SMALL,
+    tolerance=0.02,
+)(audited)

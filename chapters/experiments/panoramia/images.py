@@ -18,7 +18,7 @@ from auditkit.attacks.generated import (
     split_members,
 )
 from auditkit.datasets import load
-from auditkit.experiment import Results, experiment, profile
+from auditkit.experiment import study
 from auditkit.models.generators import Examples, fit_gaussian_mixtures
 from auditkit.models.networks import mlp
 from auditkit.models.training import Models
@@ -41,6 +41,12 @@ WIDTHS = (256, 256)
 PAIRS = (500, 1_000, 2_000, 5_000, 10_000)
 OWN, SAMPLED, MOST_LIKELY = "class of the mixture", "sampled", "most likely"
 NONE, GENERATED, REAL, BOTH = "none", "generated", "real", "both"
+SEEDS = [0, 1, 2, 3, 4]
+LEAKY = {"seed": SEEDS, "flips": [10], "epochs": [60]}
+# a trial comes out alike on all processors: labeller and helper have one pass, which amplifies
+# little, and losses come in steps of a tenth, in which the last digits are lost
+TRIAL_CURVES = {"seed": [0], "epochs": [1], "trial": [True]}
+TRIAL = {"flips": [3], **TRIAL_CURVES}
 
 
 class World(NamedTuple):
@@ -53,6 +59,21 @@ class World(NamedTuple):
     others: Examples  # what the null is trained on, as many as members
     unseen_train: Examples  # real examples that no model has seen
     unseen: Examples
+
+
+class Quality(NamedTuple):
+    """How images are generated and labelled."""
+
+    labels: str = SAMPLED
+    components: int = 4
+    covariance: str = "full"
+    fitted_on: int = 0  # of the spare members; 0 for all
+    trial: bool = False
+
+    @property
+    def lessons(self) -> int:
+        """How many passes labeller and helper have."""
+        return 1 if self.trial else 20
 
 
 class Made(NamedTuple):
@@ -97,27 +118,27 @@ def world(seed: int) -> World:
 
 
 @cache
-def made(seed: int, labels: str, components: int = 4, covariance: str = "full", size: int = 0):
-    """Generate examples, and label them.
-
-    The generator is fitted on all spare members, or on the first of them if `size` is given.
-    """
+def made(seed: int, quality: Quality) -> Made:
+    """Generate examples, and label them."""
     spare = world(seed).spare
     rng = np.random.default_rng((seed, 2))
     source = fit_gaussian_mixtures(
-        spare[: size or len(spare)], rng, components=components, covariance=covariance
+        spare[: quality.fitted_on or len(spare)],
+        rng,
+        components=quality.components,
+        covariance=quality.covariance,
     )
     drawn = generate(source, TRAINING + AUDITED + len(spare), rng=rng)
-    parts = relabelled(rounded(drawn), seed, labels)
+    parts = relabelled(rounded(drawn), seed, quality)
     return Made(parts[:TRAINING], parts[TRAINING : TRAINING + AUDITED], parts[TRAINING + AUDITED :])
 
 
-def relabelled(drawn: Examples, seed: int, labels: str) -> Examples:
+def relabelled(drawn: Examples, seed: int, quality: Quality) -> Examples:
     """Return examples as the labeller labels them, or as they are."""
-    if labels == OWN:
+    if quality.labels == OWN:
         return drawn
-    judge = labeller(seed)
-    if labels == MOST_LIKELY:
+    judge = labeller(seed, quality.lessons)
+    if quality.labels == MOST_LIKELY:
         return drawn.labelled(judge.predict(drawn.inputs)[0])
     rng = np.random.default_rng((seed, 3))
     return drawn.labelled(sampled_labels(Judge(judge), drawn.inputs, rng=rng))
@@ -179,29 +200,34 @@ def network(seed: int, release: str, epochs: int, widths: tuple[int, ...] = WIDT
 
 
 @cache
-def labeller(seed: int) -> Models:
+def labeller(seed: int, lessons: int) -> Models:
     """Train on half of the spare members what labels generated images."""
-    return train(world(seed).spare[:LABELLING], 20, (1 + seed) * 1000 + 7)
+    return train(world(seed).spare[:LABELLING], lessons, (1 + seed) * 1000 + 7)
 
 
 @cache
-def taught(seed: int, *quality: object) -> Models:
+def taught(seed: int, quality: Quality) -> Models:
     """Train a helper on generated images."""
-    return train(made(seed, *quality).lessons, 20, (1 + seed) * 1000 + 8)
+    return train(made(seed, quality).lessons, quality.lessons, (1 + seed) * 1000 + 8)
 
 
 @cache
-def taught_by_real(seed: int) -> Models:
+def taught_by_real(seed: int, lessons: int) -> Models:
     """Train a helper on real images that neither the audited model nor its null has seen.
 
     They are those of RM;RN and O(1): where these are played, this helper is not to be used.
     """
-    return train(world(seed).unseen[: len(world(seed).spare)], 20, (1 + seed) * 1000 + 9)
+    return train(world(seed).unseen[: len(world(seed).spare)], lessons, (1 + seed) * 1000 + 9)
 
 
-def loss_of(models: Models) -> Loss:
-    """Return the loss of a network."""
-    return lambda examples: models.losses(examples.inputs, examples.labels)[0]
+def loss_of(models: Models, trial: bool = False) -> Loss:
+    """Return the loss of a network; in a trial, in steps of a tenth."""
+
+    def loss(examples: Examples) -> np.ndarray:
+        found = models.losses(examples.inputs, examples.labels)[0]
+        return found.round(1) if trial else found
+
+    return loss
 
 
 def accuracy(models: Models, examples: Examples) -> float:
@@ -210,9 +236,9 @@ def accuracy(models: Models, examples: Examples) -> float:
 
 
 @cache
-def mixture(seed: int, *quality: object) -> Mixture:
+def mixture(seed: int, quality: Quality) -> Mixture:
     """Mix members with generated images."""
-    own, fake = world(seed), made(seed, *quality)
+    own, fake = world(seed), made(seed, quality)
     return Mixture(own.train, fake.train, own.real, fake.other)
 
 
@@ -223,9 +249,9 @@ def unseen_mixture(seed: int) -> Mixture:
     return Mixture(own.train, own.unseen_train, own.real, own.unseen)
 
 
-def helper_of(seed: int, *quality: object) -> Loss:
+def helper_of(seed: int, quality: Quality) -> Loss:
     """Return the loss of the helper that generated images trained."""
-    return loss_of(taught(seed, *quality))
+    return loss_of(taught(seed, quality), quality.trial)
 
 
 def coins_of(seed: int) -> int:
@@ -236,19 +262,25 @@ def coins_of(seed: int) -> int:
 # the experiments
 
 
-def overfitting(seed: int, flips: int, epochs: int, rng: np.random.Generator) -> list[dict]:
+@study(
+    "pan-images",
+    paper={"seed": SEEDS, "flips": [10], "epochs": list(EPOCHS)},
+    live=TRIAL,
+    reduced=TRIAL,
+    tolerance=0.02,
+)
+def overfitting(seed: int, flips: int, epochs: int, trial: bool = False) -> list[dict]:
     """Audit a model and its null at a degree of overfitting, with several numbers of pairs."""
-    del rng  # coins go with the seed
-    losses = {name: loss_of(network(seed, name, epochs)) for name in (TARGET, NULL)}
+    losses = {name: loss_of(network(seed, name, epochs), trial) for name in (TARGET, NULL)}
     target = network(seed, TARGET, epochs)
     about = {
         "member_accuracy": accuracy(target, world(seed).members),
         "unseen_accuracy": accuracy(target, world(seed).unseen),
     }
     return all_rows(
-        mixture(seed, SAMPLED),
+        mixture(seed, Quality(trial=trial)),
         unseen_mixture(seed),
-        helper_of(seed, SAMPLED),
+        helper_of(seed, Quality(trial=trial)),
         losses,
         pairs=PAIRS,
         flips=flips,
@@ -257,7 +289,14 @@ def overfitting(seed: int, flips: int, epochs: int, rng: np.random.Generator) ->
     )
 
 
-def by_helper(seed: int, flips: int, epochs: int, rng: np.random.Generator) -> list[dict]:
+@study(
+    "pan-helpers",
+    paper={"seed": list(range(10)), "flips": [10], "epochs": [60]},
+    live=TRIAL,
+    reduced=TRIAL,
+    tolerance=0.02,
+)
+def by_helper(seed: int, flips: int, epochs: int, trial: bool = False) -> list[dict]:
     """Measure c_lb for each helper and way of labelling, and what is then said of models.
 
     The attack sees the same helpers. The audited model and its null are audited with a generator
@@ -265,13 +304,16 @@ def by_helper(seed: int, flips: int, epochs: int, rng: np.random.Generator) -> l
     images fits generator and labeller on a half of them, and trains a null on the other half: these
     rows compare that null with the one that was trained on other images.
     """
-    del rng  # coins go with the seed
-    real, rows = loss_of(taught_by_real(seed)), []
+    lessons = Quality(trial=trial).lessons
+    real, rows = loss_of(taught_by_real(seed, lessons), trial), []
     options = {"pairs": (AUDITED,), "flips": flips, "coins": coins_of(seed), "attack": NESTED}
-    for labels in (OWN, SAMPLED, MOST_LIKELY):
-        whole, half = (labels,), (labels, 4, "full", LABELLING)
-        fake, lessons = helper_of(seed, *whole), made(seed, *half).lessons[:LABELLING]
-        owners = loss_of(train(lessons, 20, (1 + seed) * 1000 + 8))
+    for labels in (OWN, SAMPLED, MOST_LIKELY)[: 1 if trial else 3]:
+        whole = Quality(labels, trial=trial)
+        half = whole._replace(fitted_on=LABELLING)
+        fake = helper_of(seed, whole)
+        owners = loss_of(
+            train(made(seed, half).lessons[:LABELLING], lessons, (1 + seed) * 1000 + 8)
+        )
         for helper, quality, seen, releases in (
             (NONE, whole, (), (TARGET, NULL)),
             (GENERATED, whole, (fake,), (TARGET, NULL)),
@@ -279,7 +321,7 @@ def by_helper(seed: int, flips: int, epochs: int, rng: np.random.Generator) -> l
             (BOTH, whole, (fake, real), (TARGET, NULL)),
             (GENERATED, half, (owners,), (NULL, OWNERS_NULL)),
         ):
-            mixed = mixture(seed, *quality)
+            mixed = mixture(seed, quality)
             baseline = mixed.scores(*seen)
             about = {
                 "labels": labels,
@@ -287,22 +329,31 @@ def by_helper(seed: int, flips: int, epochs: int, rng: np.random.Generator) -> l
                 "fitted_on": LABELLING if quality == half else len(world(seed).spare),
             }
             for release in releases:
-                attack = mixed.scores(*seen, loss_of(network(seed, release, epochs)))
+                attack = mixed.scores(*seen, loss_of(network(seed, release, epochs), trial))
                 rows += game_rows(baseline, attack, release=release, **about, **options)
     return rows
 
 
+@study(
+    "pan-training",
+    paper={"training": [100, 250, 500, 1_000, 2_250, 5_000, 10_000], **LEAKY},
+    live={"training": [1_000], **TRIAL},
+    reduced={"training": [1_000], **TRIAL},
+    tolerance=0.02,
+)
 def by_training(
-    training: int, seed: int, flips: int, epochs: int, rng: np.random.Generator
+    training: int, seed: int, flips: int, epochs: int, trial: bool = False
 ) -> list[dict]:
     """Vary how many examples of either kind train baseline and attack.
 
     Half of the audited pairs train here. ``left`` audits all that are not needed for training, as
     who has only so many members would; else the same 5,000 pairs are audited.
     """
-    del rng  # coins go with the seed
-    mixed, helper = mixture(seed, SAMPLED), helper_of(seed, SAMPLED)
-    losses = {name: loss_of(network(seed, name, epochs)) for name in (TARGET, NULL)}
+    mixed, helper = (
+        mixture(seed, Quality(trial=trial)),
+        helper_of(seed, Quality(trial=trial)),
+    )
+    losses = {name: loss_of(network(seed, name, epochs), trial) for name in (TARGET, NULL)}
     half = AUDITED // 2
     pool = [
         Examples(np.concatenate((a.inputs, b.inputs)), np.concatenate((a.labels, b.labels)))
@@ -331,17 +382,23 @@ def by_training(
     return rows
 
 
-def by_size(width: int, seed: int, flips: int, epochs: int, rng: np.random.Generator) -> list[dict]:
+@study(
+    "pan-sizes",
+    paper={"width": [16, 64, 256], **LEAKY},
+    live={"width": [16], **TRIAL},
+    reduced={"width": [16], **TRIAL},
+    tolerance=0.02,
+)
+def by_size(width: int, seed: int, flips: int, epochs: int, trial: bool = False) -> list[dict]:
     """Vary how wide the audited network's two layers are."""
-    del rng  # coins go with the seed
     widths = (width, width)
     models = {name: network(seed, name, epochs, widths) for name in (TARGET, NULL)}
     weights = sum(weight[0].numel() for weight in models[TARGET].weights.values())
     return all_rows(
-        mixture(seed, SAMPLED),
+        mixture(seed, Quality(trial=trial)),
         unseen_mixture(seed),
-        helper_of(seed, SAMPLED),
-        {name: loss_of(model) for name, model in models.items()},
+        helper_of(seed, Quality(trial=trial)),
+        {name: loss_of(model, trial) for name, model in models.items()},
         pairs=(AUDITED,),
         flips=flips,
         coins=coins_of(seed),
@@ -360,16 +417,20 @@ QUALITIES = {
 }
 
 
-def by_quality(
-    quality: str, seed: int, flips: int, epochs: int, rng: np.random.Generator
-) -> list[dict]:
+@study(
+    "pan-quality",
+    paper={"quality": list(QUALITIES), **LEAKY},
+    live={"quality": ["1, uncorrelated"], **TRIAL},
+    reduced={"quality": ["1, uncorrelated"], **TRIAL},
+    tolerance=0.02,
+)
+def by_quality(quality: str, seed: int, flips: int, epochs: int, trial: bool = False) -> list[dict]:
     """Worsen the generator, and see what can still be shown with how many pairs."""
-    del rng  # coins go with the seed
-    options = (SAMPLED, *QUALITIES[quality])
-    mixed, helper = mixture(seed, *options), helper_of(seed, *options)
+    made_so = Quality(SAMPLED, *QUALITIES[quality])._replace(trial=trial)
+    mixed, helper = mixture(seed, made_so), helper_of(seed, made_so)
     baseline, coins, rows = mixed.scores(helper), coins_of(seed), []
     for release in (TARGET, NULL):
-        loss = loss_of(network(seed, release, epochs))
+        loss = loss_of(network(seed, release, epochs), trial)
         rows += game_rows(
             baseline,
             mixed.scores(helper, loss),
@@ -382,35 +443,53 @@ def by_quality(
     return rows
 
 
-def losses(seed: int, epochs: int, rng: np.random.Generator) -> list[dict]:
+@study(
+    "pan-losses",
+    paper={"seed": SEEDS, "epochs": list(EPOCHS)},
+    live=TRIAL_CURVES,
+    reduced=TRIAL_CURVES,
+    tolerance=0.02,
+)
+def losses(seed: int, epochs: int, trial: bool = False) -> list[dict]:
     """Return quantiles of the losses of members, unseen and generated images, under each model."""
-    del rng  # nothing is drawn
     own = world(seed)
     kinds = {"members": own.real, "unseen": own.unseen} | {
-        f"generated, {labels}": made(seed, labels).other for labels in (OWN, SAMPLED, MOST_LIKELY)
+        f"generated, {labels}": made(seed, Quality(labels, trial=trial)).other
+        for labels in (OWN, SAMPLED, MOST_LIKELY)
     }
     models = {name: network(seed, name, epochs) for name in (TARGET, NULL)}
-    models["helper"] = taught(seed, SAMPLED)
+    models["helper"] = taught(seed, Quality(trial=trial))
     levels = np.append(np.linspace(0.0, 0.98, 50), (0.99, 0.999, 1.0))
     return [
         {"release": name, "kind": kind, "level": float(level), "loss": float(value)}
         for name, model in models.items()
         for kind, examples in kinds.items()
-        for level, value in zip(levels, np.quantile(loss_of(model)(examples), levels), strict=True)
+        for level, value in zip(
+            levels, np.quantile(loss_of(model, trial)(examples), levels), strict=True
+        )
     ]
 
 
-def recall_curves(seed: int, epochs: int, rng: np.random.Generator) -> list[dict]:
+@study(
+    "pan-curves",
+    paper={"seed": SEEDS, "epochs": list(EPOCHS)},
+    live=TRIAL_CURVES,
+    reduced=TRIAL_CURVES,
+    tolerance=0.02,
+)
+def recall_curves(seed: int, epochs: int, trial: bool = False) -> list[dict]:
     """Return precision and bound along the recall, for baseline and both attacks; one toss."""
-    del rng  # coins go with the seed
-    losses = {name: loss_of(network(seed, name, epochs)) for name in (TARGET, NULL)}
-    mixed, helper = mixture(seed, SAMPLED), helper_of(seed, SAMPLED)
+    losses = {name: loss_of(network(seed, name, epochs), trial) for name in (TARGET, NULL)}
+    mixed, helper = (
+        mixture(seed, Quality(trial=trial)),
+        helper_of(seed, Quality(trial=trial)),
+    )
     return curves(mixed, helper, losses, coins=coins_of(seed))
 
 
-def rounding(seed: int, flips: int, rng: np.random.Generator) -> list[dict]:
+@study("pan-rounding", paper={"seed": SEEDS, "flips": [10]}, live={"seed": [0], "flips": [3]})
+def rounding(seed: int, flips: int) -> list[dict]:
     """Let the generator forget to round, and see what the baseline makes of it."""
-    del rng  # coins go with the seed
     own, coins, rows = world(seed), coins_of(seed), []
     for grid in (True, False):
         draws = np.random.default_rng((seed, 2))
@@ -422,71 +501,3 @@ def rounding(seed: int, flips: int, rng: np.random.Generator) -> list[dict]:
             baseline, baseline, pairs=(AUDITED,), flips=flips, coins=coins, rounded=grid
         )
     return rows
-
-
-SEEDS = [0, 1, 2, 3, 4]
-FUNCTIONS = {
-    "pan-images": overfitting,
-    "pan-helpers": by_helper,
-    "pan-training": by_training,
-    "pan-sizes": by_size,
-    "pan-quality": by_quality,
-    "pan-losses": losses,
-    "pan-curves": recall_curves,
-    "pan-rounding": rounding,
-}
-GRID = {
-    "paper": {
-        "pan-images": {"seed": SEEDS, "flips": [10], "epochs": list(EPOCHS)},
-        "pan-helpers": {"seed": list(range(10)), "flips": [10], "epochs": [60]},
-        "pan-training": {
-            "training": [100, 250, 500, 1_000, 2_250, 5_000, 10_000],
-            "seed": SEEDS,
-            "flips": [10],
-            "epochs": [60],
-        },
-        "pan-sizes": {"width": [16, 64, 256], "seed": SEEDS, "flips": [10], "epochs": [60]},
-        "pan-quality": {
-            "quality": list(QUALITIES),
-            "seed": SEEDS,
-            "flips": [10],
-            "epochs": [60],
-        },
-        "pan-losses": {"seed": SEEDS, "epochs": list(EPOCHS)},
-        "pan-curves": {"seed": SEEDS, "epochs": list(EPOCHS)},
-        "pan-rounding": {"seed": SEEDS, "flips": [10]},
-    },
-    "quick": {
-        "pan-images": {"seed": [0], "flips": [3], "epochs": [5, 20]},
-        "pan-helpers": {"seed": [0], "flips": [3], "epochs": [5]},
-        "pan-training": {"training": [1_000], "seed": [0], "flips": [3], "epochs": [5]},
-        "pan-sizes": {"width": [16], "seed": [0], "flips": [3], "epochs": [5]},
-        "pan-quality": {
-            "quality": ["1, uncorrelated"],
-            "seed": [0],
-            "flips": [3],
-            "epochs": [5],
-        },
-        "pan-losses": {"seed": [0], "epochs": [5]},
-        "pan-curves": {"seed": [0], "epochs": [5]},
-        "pan-rounding": {"seed": [0], "flips": [3]},
-    },
-}
-# With two threads in place of one, training ends in other networks and trees. A single toss then
-# differs by up to 0.4, and by 0.6 with 500 pairs and a poor generator.
-TOLERANCE = dict.fromkeys(FUNCTIONS, 0.5) | {"pan-quality": 0.7}
-
-
-def run(name: str, n_jobs: int | None = None) -> Results:
-    """Run the grid of the profile."""
-    return experiment(
-        name, FUNCTIONS[name], GRID[profile()][name], tolerance=TOLERANCE[name], n_jobs=n_jobs
-    )
-
-
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from experiments.panoramia import images
-
-    for name in GRID["paper"]:
-        images.run(name, n_jobs=1)  # one process, so that its experiments share their models

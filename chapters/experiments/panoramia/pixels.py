@@ -19,10 +19,19 @@ from torch import nn
 
 from auditkit.attacks.generated import Loss, Mixture, generate, split_members
 from auditkit.datasets import load
-from auditkit.experiment import Results, experiment, profile
+from auditkit.experiment import study
 from auditkit.models.generators import Examples, Generator, fit_gaussian_mixtures
 from auditkit.models.networks import mlp
-from auditkit.models.pixel_generators import (
+from auditkit.models.training import Models, fit_many
+from experiments.panoramia.audits import (
+    NESTED,
+    NULL,
+    game_rows,
+    one_run_rows,
+    real_rows,
+    settled,
+)
+from experiments.panoramia.pixel_generators import (
     Along,
     Directions,
     Resampled,
@@ -33,22 +42,13 @@ from auditkit.models.pixel_generators import (
     principal_directions,
     reduced,
 )
-from auditkit.models.training import Models, fit_many
-from experiments.panoramia.audits import (
-    NESTED,
-    NULL,
-    game_rows,
-    one_run_rows,
-    real_rows,
-    settled,
-)
 
 CLASSES = 10
 TRAINING, AUDITED = 4_000, 10_000  # members; the other 6,000 are the generator's
 UNSEEN_TRAINING = 1_000  # real examples; the other 3,000 are the pairs of RM;RN and O(1)
 PAIRS = (500, 2_000, 10_000)
 PASSES = (5, 60)  # of an audited model over its images: it generalises, or knows them by heart
-HELPED = 5  # passes of the helper
+HELPED, LOOKED = 5, 10  # passes of the helper, and of who tells images apart
 SEEN = 48  # directions that trees and audited models see
 ALONG = 128  # directions of a generator at most
 
@@ -69,7 +69,8 @@ PREPARATIONS = {
     "16 directions": Preparation(directions=16),
     "14 × 14, noise 0.3": Preparation(factor=2, noise=0.3),
 }
-LARGER_NULL = "larger null"
+LARGER_NULL, TRIED = "larger null", "trial"
+SEEDS = [0, 1, 2, 3, 4]
 NONE, TREES, NETWORK, HELPER = "none", "trees", "network", "network and helper"
 
 
@@ -184,9 +185,9 @@ GENERATORS = {
 }
 
 
-def _along(images: World) -> tuple[Directions, Examples]:
+def _along(images: World, most: int = ALONG) -> tuple[Directions, Examples]:
     pixels = images.spare.inputs
-    along = principal_directions(pixels, min(ALONG, images.rank))
+    along = principal_directions(pixels, min(most, images.rank))
     return along, Examples(along.coordinates(pixels), images.spare.labels)
 
 
@@ -201,7 +202,7 @@ class Looker:
 
     def fit(self, rows: np.ndarray, kinds: np.ndarray) -> "Looker":
         """Train on flat images."""
-        self.models = looking(self.side, rows, kinds, [self.seed], None)
+        self.models = looking(self.side, rows, kinds, [self.seed], None, LOOKED)
         return self
 
     def predict_proba(self, rows: np.ndarray) -> np.ndarray:
@@ -210,7 +211,12 @@ class Looker:
 
 
 def looking(
-    side: int, rows: np.ndarray, kinds: np.ndarray, seeds: list[int], indices: np.ndarray | None
+    side: int,
+    rows: np.ndarray,
+    kinds: np.ndarray,
+    seeds: list[int],
+    indices: np.ndarray | None,
+    passes: int,
 ) -> Models:
     """Train networks that tell two kinds of images apart."""
     return fit_many(
@@ -219,7 +225,7 @@ def looking(
         kinds,
         seeds=seeds,
         indices=indices,
-        epochs=10,
+        epochs=passes,
         batch_size=64,
         learning_rate=1e-3,
         optimizer="adam",
@@ -244,7 +250,7 @@ def _layers(rows: np.ndarray, side: int) -> np.ndarray:
     return rows.reshape(-1, 1, side, side).astype(np.float32) - np.float32(0.3)
 
 
-def verdicts(mixture: Mixture, seed: int) -> np.ndarray:
+def verdicts(mixture: Mixture, seed: int, trial: int = 0) -> np.ndarray:
     """Return log-odds of being real, for the parts of a mixture one after another.
 
     Two networks learn from one half of the training part each, and judge the other half; what is
@@ -255,12 +261,13 @@ def verdicts(mixture: Mixture, seed: int) -> np.ndarray:
     trained = len(parts[0]) + len(parts[1])
     kinds = np.repeat((1, 0), (len(parts[0]), len(parts[1])))
     halves = np.random.default_rng((seed, 3)).permutation(trained).reshape(2, -1)
-    models = looking(rows.shape[1], rows[:trained], kinds, [2 * seed, 2 * seed + 1], halves)
+    seeds = [2 * seed, 2 * seed + 1]
+    models = looking(rows.shape[1], rows[:trained], kinds, seeds, halves, trial or LOOKED)
     logits = models.logits(_layers(rows, rows.shape[1])).astype(np.float64)
     odds = logits[..., 1] - logits[..., 0]
     judged = odds.mean(axis=0)
     judged[halves[0]], judged[halves[1]] = odds[1, halves[0]], odds[0, halves[1]]
-    return judged
+    return np.sign(judged) if trial else judged
 
 
 def mixed(images: World, parts: tuple[Examples, ...], columns: np.ndarray | None = None) -> Mixture:
@@ -277,7 +284,9 @@ def looked_at(images: World, pixels: np.ndarray) -> np.ndarray:
     return images.seen.coordinates(pixels) / images.scale
 
 
-def target(images: World, lessons: Examples, passes: int, seed: int) -> Loss:
+def target(
+    images: World, lessons: Examples, passes: int, seed: int, digits: int | None = None
+) -> Loss:
     """Train a classifier on prepared images, which it sees by their coordinates."""
     models = settled(
         partial(mlp, len(images.scale), CLASSES, hidden=(256, 256)),
@@ -288,23 +297,30 @@ def target(images: World, lessons: Examples, passes: int, seed: int) -> Loss:
         batch_size=128,
         seed=seed,
     )
-    return lambda made: models.losses(looked_at(images, made.inputs), made.labels)[0]
+
+    def loss(made: Examples) -> np.ndarray:
+        found = models.losses(looked_at(images, made.inputs), made.labels)[0]
+        return found if digits is None else found.round(digits)
+
+    return loss
 
 
 @cache
-def targets(preparation: str, seed: int) -> dict[str, Loss]:
+def targets(preparation: str, seed: int, trial: int, digits: int | None = None) -> dict[str, Loss]:
     """Train the audited models and two nulls, which have seen none of the audited images.
 
     One has seen unseen images alone. They are few, and a worse model of real images is too lenient
     a null; the other has seen the generator's members, too.
     """
     images = world(preparation, seed)
-    lessons = {f"{passes} passes": (images.members, passes) for passes in PASSES}
     few = joined(images.unseen_train, images.unseen)
-    lessons[NULL], lessons[LARGER_NULL] = (
-        (of, PASSES[-1]) for of in (few, joined(few, images.spare_finished))
-    )
-    return {name: target(images, of, passes, seed) for name, (of, passes) in lessons.items()}
+    larger = joined(few, images.spare_finished)
+    if trial:
+        losses = {TRIED: (images.real[: len(images.unseen)], trial), NULL: (few, trial)}
+    else:
+        losses = {f"{passes} passes": (images.members, passes) for passes in PASSES}
+        losses |= {NULL: (few, PASSES[-1]), LARGER_NULL: (larger, PASSES[-1])}
+    return {name: target(images, *how, seed, digits) for name, how in losses.items()}
 
 
 def joined(*parts: Examples) -> Examples:
@@ -313,24 +329,58 @@ def joined(*parts: Examples) -> Examples:
     return Examples(np.concatenate([part.inputs for part in parts]), labels)
 
 
-def cell(
-    generator: str, preparation: str, seed: int, flips: int, *, rng: np.random.Generator
+# the generators, each with the preparations that it is of interest with
+PAIRED = [("mixtures", name) for name in PREPARATIONS]
+PAIRED += [
+    (generator, name)
+    for generator in ("variational autoencoder", "diffusion", "filtered mixtures")
+    for name in (WHOLE, SMALL, "32 directions")
+]
+PAIRED += [("resampled members", SMALL), ("resampled members", "32 directions")]
+
+
+FEW = [{"generator": "mixtures", "preparation": SMALL, "seed": 0, "flips": 3, "trial": 1}]
+
+
+@study(
+    "pan-pixels",
+    paper=[
+        {"generator": generator, "preparation": preparation, "seed": seed, "flips": 5}
+        for seed in SEEDS
+        # cells of one preparation share their audited models
+        for generator, preparation in sorted(PAIRED, key=lambda pair: pair[1])
+    ],
+    live=FEW,
+    reduced=FEW,
+    tolerance=0.02,
+)
+def generated(
+    generator: str,
+    preparation: str,
+    seed: int,
+    flips: int,
+    trial: int = 0,
+    *,
+    rng: np.random.Generator,
 ) -> list[dict]:
     """Train a generator, and audit two models and two nulls with it.
 
     Rows without a release are baselines by what they see: ``trees`` see coordinates and the label,
     ``network`` adds the verdict of a convolutional network, and the strongest the helper's loss
-    too. Attacks see the same and the model's loss. ``training_seconds`` is the generator's.
+    too. Attacks see the same and the model's loss. ``training_seconds`` is the generator's. In a
+    `trial` of so many passes a model learns few images, losses come in tenths and verdicts as
+    signs, so that all processors agree.
     """
     images = world(preparation, seed)
     start = time.perf_counter()
     source = GENERATORS[generator](images, rng)
     seconds = time.perf_counter() - start
     made = images.finish(generate(source, 2 * TRAINING + AUDITED, rng=rng), rng)
-    helper = target(images, made[TRAINING + AUDITED :], HELPED, seed)
+    digits = 1 if trial else None
+    helper = target(images, made[TRAINING + AUDITED :], trial or HELPED, seed, digits)
     parts = (images.train, made[:TRAINING], images.real, made[TRAINING : TRAINING + AUDITED])
     blind = mixed(images, parts)
-    seeing = mixed(images, parts, verdicts(blind, seed))
+    seeing = mixed(images, parts, verdicts(blind, seed, trial))
     baselines = {
         TREES: blind.scores(),
         NETWORK: seeing.scores(),
@@ -341,20 +391,30 @@ def cell(
     rows = []
     for name, scores in baselines.items():
         rows += game_rows(scores, scores, attack=NONE, baseline=name, release=NONE, **options)
-    for name, loss in targets(preparation, seed).items():
+    for name, loss in targets(preparation, seed, trial, digits).items():
         attack = seeing.scores(helper, loss)
         about = {"attack": NESTED, "baseline": HELPER, "release": name}
         rows += game_rows(baselines[HELPER], attack, **about, **options)
     return [{**row, "training_seconds": seconds} for row in rows]
 
 
-def real_cell(
-    preparation: str,
-    seed: int,
-    flips: int,
-    *,
-    rng: np.random.Generator,  # noqa: ARG001 - the seed decides all
-) -> list[dict]:
+# so many passes that something leaks
+LEAKY = [{"preparation": "16 directions", "seed": 0, "flips": 3, "trial": 20}]
+
+
+@study(
+    "pan-pixels-real",
+    paper=[
+        {"preparation": preparation, "seed": seed, "flips": 5}
+        for seed in SEEDS
+        for preparation in sorted(PREPARATIONS)
+    ],
+    live=LEAKY,
+    reduced=LEAKY,
+    # a game hangs on a single guess
+    tolerance=0.1,
+)
+def unseen(preparation: str, seed: int, flips: int, trial: int = 0) -> list[dict]:
     """Audit the same models with unseen real images: RM;RN, and O(1) by the loss alone."""
     images = world(preparation, seed)
     train = images.train[:UNSEEN_TRAINING]
@@ -363,25 +423,38 @@ def real_cell(
     unseen = mixed(images, parts)
     options = {"pairs": (500, pairs), "flips": flips, "coins": seed}
     rows = []
-    for name, loss in targets(preparation, seed).items():
+    for name, loss in targets(preparation, seed, trial).items():
         if name not in (NULL, LARGER_NULL):  # the nulls were trained on these unseen images
             rows += real_rows(unseen.scores(loss), attack="loss", release=name, **options)
             rows += one_run_rows(unseen.loss_scores(loss), release=name, **options)
     return rows
 
 
-def floor_cell(preparation: str, seed: int, flips: int, *, rng: np.random.Generator) -> list[dict]:
+CAUGHT = [{"preparation": SMALL, "seed": 0, "flips": 3, "trial": 2}]
+
+
+@study(
+    "pan-pixels-floor",
+    paper={"preparation": [WHOLE, SMALL, "32 directions"], "seed": SEEDS, "flips": [5]},
+    live=CAUGHT,
+    reduced=CAUGHT,
+    tolerance=0.02,
+)
+def floor(
+    preparation: str, seed: int, flips: int, trial: int = 0, *, rng: np.random.Generator
+) -> list[dict]:
     """Tell members from other real images of which only what lies along the directions is left.
 
-    No generator along these directions can do better than to draw real images there.
+    No generator along these directions can do better than to draw real images there. In a `trial`
+    of so many passes there are four directions, and verdicts are signs.
     """
     images = world(preparation, seed)
-    along, seen = _along(images)
+    along, seen = _along(images, 4 if trial else ALONG)
     flat = Examples(along.images(seen.inputs), seen.labels)
     left, half = images.finish(flat, rng), len(flat) // 2
     parts = (images.train[:half], left[:half], images.real[:half], left[half:])
     blind = mixed(images, parts)
-    seeing = mixed(images, parts, verdicts(blind, seed))
+    seeing = mixed(images, parts, verdicts(blind, seed, trial))
     options = {"pairs": (half,), "flips": flips, "coins": seed}
     return [
         row
@@ -389,56 +462,3 @@ def floor_cell(preparation: str, seed: int, flips: int, *, rng: np.random.Genera
         for scores in (mixture.scores(),)
         for row in game_rows(scores, scores, baseline=name, **options)
     ]
-
-
-def grid(profile: str) -> list[dict]:
-    """Return the cells: each generator with the preparations that it is of interest with."""
-    if profile == "quick":
-        pairs, seeds, flips = [("mixtures", "16 directions")], 1, 3
-    else:
-        pairs, seeds, flips = [("mixtures", name) for name in PREPARATIONS], 5, 5
-        for name in ("variational autoencoder", "diffusion", "filtered mixtures"):
-            pairs += [(name, WHOLE), (name, SMALL), (name, "32 directions")]
-        pairs += [("resampled members", SMALL), ("resampled members", "32 directions")]
-    return [
-        {"generator": generator, "preparation": preparation, "seed": seed, "flips": flips}
-        for seed in range(seeds)
-        # cells of one preparation share their audited models
-        for generator, preparation in sorted(pairs, key=lambda pair: pair[1])
-    ]
-
-
-def real_grid(profile: str) -> list[dict]:
-    """Return the cells of the audits with unseen real images."""
-    found = {(c["preparation"], c["seed"], c["flips"]): None for c in grid(profile)}
-    return [dict(zip(("preparation", "seed", "flips"), each, strict=True)) for each in found]
-
-
-FLOORS = {"preparation": [WHOLE, SMALL, "32 directions"], "seed": list(range(5)), "flips": [5]}
-GRID = {
-    "paper": {
-        "pan-pixels": grid("paper"),
-        "pan-pixels-real": real_grid("paper"),
-        "pan-pixels-floor": FLOORS,
-    },
-    "quick": {"pan-pixels": grid("quick"), "pan-pixels-real": real_grid("quick")},
-}
-CELLS = {"pan-pixels": cell, "pan-pixels-real": real_cell, "pan-pixels-floor": floor_cell}
-# networks amplify rounding, which differs with threads and processors, and a bound rests on the few
-# examples that they are surest of
-TOLERANCE = 1.0
-
-
-def run(n_jobs: int | None = None) -> list[Results]:
-    """Run the grids of the profile."""
-    return [
-        experiment(name, CELLS[name], cells, tolerance=TOLERANCE, n_jobs=n_jobs)
-        for name, cells in GRID[profile()].items()
-    ]
-
-
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from experiments.panoramia import pixels
-
-    pixels.run(n_jobs=1)  # one process, so that its experiments share their models

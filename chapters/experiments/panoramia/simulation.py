@@ -8,13 +8,30 @@ import numpy as np
 from scipy.special import betaincinv, expit, logit
 
 from auditkit import panoramia
-from auditkit.experiment import Results, experiment, profile
+from auditkit.experiment import study
 
 MARKED = 0.5  # of the real examples
 UNION, ALONE = "union bound", "no union bound"
 
 
-def cell(
+@study(
+    "pan-known",
+    paper={
+        "closeness": [0.5, 2.4],
+        "epsilon": [0.0, 1.0],
+        "noise": [0.0, 1.0, 2.0, 4.0],
+        "pairs": [10_000],
+        "repeats": [100],
+    },
+    live={
+        "closeness": [2.4],
+        "epsilon": [0.0],
+        "noise": [0.0, 4.0],
+        "pairs": [10_000],
+        "repeats": [10],
+    },
+)
+def known(
     closeness: float,
     epsilon: float,
     noise: float,
@@ -71,33 +88,3 @@ def alone(scores: np.ndarray, real: np.ndarray, level: float = 0.025) -> float:
     some = correct > 0
     bounds = logit(betaincinv(correct[some], (guesses - correct)[some] + 1.0, level))
     return max(0.0, float(bounds.max(initial=0.0)))
-
-
-GRID = {
-    "paper": {
-        "closeness": [0.5, 2.4],
-        "epsilon": [0.0, 1.0],
-        "noise": [0.0, 1.0, 2.0, 4.0],
-        "pairs": [10_000],
-        "repeats": [100],
-    },
-    "quick": {
-        "closeness": [2.4],
-        "epsilon": [0.0],
-        "noise": [0.0, 4.0],
-        "pairs": [10_000],
-        "repeats": [10],
-    },
-}
-
-
-def run(n_jobs: int | None = None) -> Results:
-    """Run the grid of the profile."""
-    return experiment("pan-known", cell, GRID[profile()], n_jobs=n_jobs)
-
-
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from experiments.panoramia import simulation
-
-    simulation.run(n_jobs=1)

@@ -12,12 +12,19 @@ import numpy as np
 
 from auditkit.attacks.generated import Loss, Mixture, default_classifier, generate, split_members
 from auditkit.datasets import load
-from auditkit.experiment import Results, experiment, profile
+from auditkit.experiment import study
 from auditkit.models.generators import Examples, fit_chow_liu_tree
 from auditkit.models.networks import mlp
 from auditkit.models.training import Models, fit_many
 from experiments.panoramia.audits import NULL, TARGET, all_rows, curves
-from experiments.panoramia.images import accuracy, coins_of, loss_of
+from experiments.panoramia.images import (
+    SEEDS,
+    TRIAL,
+    TRIAL_CURVES,
+    accuracy,
+    coins_of,
+    loss_of,
+)
 
 MEMBERS, TRAINING, AUDITED = 12_000, 3_000, 5_000
 WIDTHS = (150, 100, 50, 10)
@@ -154,9 +161,9 @@ def taught(seed: int, who: str, filtered: bool) -> Models:
     return train([lessons], 10, [(1 + seed) * 1000 + 8])
 
 
-def loss_on(models: Models) -> Loss:
+def loss_on(models: Models, trial: bool = False) -> Loss:
     """Return the loss of a network on people as they are."""
-    loss = loss_of(models)
+    loss = loss_of(models, trial)
     return lambda examples: loss(seen(examples))
 
 
@@ -167,19 +174,30 @@ def mixture(seed: int, who: str, filtered: bool) -> Mixture:
     return Mixture(own.train, fake[:TRAINING], own.real, fake[TRAINING : TRAINING + AUDITED])
 
 
-def cell(
-    who: str, filtered: bool, epochs: int, seed: int, flips: int, rng: np.random.Generator
+@study(
+    "pan-tables",
+    paper=[
+        {"who": who, "filtered": filtered, "epochs": epochs, "seed": seed, "flips": 10}
+        for seed in SEEDS
+        for who, filtered in ((EVERYBODY, False), (EVERYBODY, True), (PLAIN, False))
+        for epochs in (10, 100)
+    ],
+    live={"who": [EVERYBODY], "filtered": [False], **TRIAL},
+    reduced={"who": [EVERYBODY], "filtered": [False], **TRIAL},
+    tolerance=0.02,
+)
+def census(
+    who: str, filtered: bool, epochs: int, seed: int, flips: int, trial: bool = False
 ) -> list[dict]:
     """Audit a network on people, and one trained on other people.
 
     ``rare_share`` is the share with a rare kind of income among the 100 audited members that the
     baseline is surest of, ``rare_overall`` among all of them.
     """
-    del rng  # coins go with the seed
     own, mixed = world(seed, who), mixture(seed, who, filtered)
     unseen = Mixture(own.train, own.unseen_train, own.real, own.unseen)
     models = {name: network(seed, who, name, epochs) for name in (TARGET, NULL)}
-    helper = loss_on(taught(seed, who, filtered))
+    helper = loss_on(taught(seed, who, filtered), trial)
     names = load("census-income").feature_names
     rare = (own.real.inputs[:, [names.index(name) for name in RARE]] > 0).any(axis=1)
     surest = np.argsort(-mixed.scores(helper).real, kind="stable")[:100]
@@ -187,7 +205,7 @@ def cell(
         mixed,
         unseen,
         helper,
-        {name: loss_on(model) for name, model in models.items()},
+        {name: loss_on(model, trial) for name, model in models.items()},
         pairs=(AUDITED,),
         flips=flips,
         coins=coins_of(seed),
@@ -198,45 +216,16 @@ def cell(
     )
 
 
-def recall_curves(epochs: int, seed: int, rng: np.random.Generator) -> list[dict]:
+@study(
+    "pan-tables-curves",
+    paper={"epochs": [10, 100], "seed": SEEDS},
+    live=TRIAL_CURVES,
+    reduced=TRIAL_CURVES,
+    tolerance=0.02,
+)
+def recall_curves(epochs: int, seed: int, trial: bool = False) -> list[dict]:
     """Return precision and bound along the recall, for everybody; one toss."""
-    del rng  # coins go with the seed
     which = (seed, EVERYBODY)
-    losses = {name: loss_on(network(*which, name, epochs)) for name in (TARGET, NULL)}
-    mixed, helper = mixture(*which, False), loss_on(taught(*which, False))
+    losses = {name: loss_on(network(*which, name, epochs), trial) for name in (TARGET, NULL)}
+    mixed, helper = mixture(*which, False), loss_on(taught(*which, False), trial)
     return curves(mixed, helper, losses, coins=coins_of(seed))
-
-
-SEEDS, PASSES = range(5), (10, 100)
-ID, CURVES = "pan-tables", "pan-tables-curves"
-CELLS = {ID: cell, CURVES: recall_curves}
-GRID = {
-    "paper": {
-        ID: [
-            {"who": who, "filtered": filtered, "epochs": epochs, "seed": seed, "flips": 10}
-            for seed in SEEDS
-            for who, filtered in ((EVERYBODY, False), (EVERYBODY, True), (PLAIN, False))
-            for epochs in PASSES
-        ],
-        CURVES: {"epochs": list(PASSES), "seed": list(SEEDS)},
-    },
-    "quick": {
-        ID: [{"who": EVERYBODY, "filtered": False, "epochs": 2, "seed": 0, "flips": 3}],
-        CURVES: {"epochs": [2], "seed": [0]},
-    },
-}
-
-
-def run(n_jobs: int | None = None) -> list[Results]:
-    """Run the grids of the profile."""
-    return [
-        experiment(name, function, GRID[profile()][name], tolerance=0.5, n_jobs=n_jobs)
-        for name, function in CELLS.items()
-    ]
-
-
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from experiments.panoramia import tables
-
-    tables.run(n_jobs=1)

@@ -23,17 +23,9 @@ from torch import nn
 
 from auditkit.attacks.generated import Mixture, generate
 from auditkit.datasets import load
-from auditkit.experiment import Results, experiment, profile, stored
+from auditkit.experiment import study
 from auditkit.models.generators import Examples
 from auditkit.models.networks import small_gpt
-from auditkit.models.text_generator import (
-    LanguageModel,
-    Prompted,
-    Vocabulary,
-    chunks,
-    fit_language_model,
-    fit_vocabulary,
-)
 from auditkit.models.training import Models
 from experiments.panoramia.audits import (
     NESTED,
@@ -45,8 +37,17 @@ from experiments.panoramia.audits import (
     one_run_rows,
     real_rows,
 )
+from experiments.panoramia.text_generator import (
+    LanguageModel,
+    Prompted,
+    Vocabulary,
+    chunks,
+    fit_language_model,
+    fit_vocabulary,
+)
 
-ID, CURVES, PRIVATE = "pan-texts", "pan-texts-curves", "pan-texts-private"
+REVIEWS = "reviews of IMDB, which are not shipped"
+SEEDS = list(range(5))
 WORDS, CHUNK = 1_000, 32
 PUBLIC = 8_000  # reviews that the start is trained on
 SPARE, TRAINING, AUDITED = (
@@ -230,12 +231,8 @@ def tuned(seed: int, release: str) -> dict[int, Reader]:
     return found
 
 
-def cell(
-    seed: int,
-    flips: int,
-    *,
-    rng: np.random.Generator,  # noqa: ARG001 - the seed decides all
-) -> list[dict]:
+@study("pan-texts", paper={"seed": SEEDS, "flips": [5]}, tolerance=0.02, needs=REVIEWS)
+def fine_tuned(seed: int, flips: int) -> list[dict]:
     """Audit models of 2, 5 and 12 passes, and nulls of as many.
 
     Rows without a release are baselines: ``none`` sees the chunk alone, ``helper`` the helper's
@@ -251,8 +248,16 @@ def cell(
     return rows
 
 
-def private_cell(epsilon: float, seed: int, flips: int, *, rng: np.random.Generator) -> list[dict]:
-    """Audit a model that was fine-tuned privately, and a null; columns as in `cell`."""
+@study(
+    "pan-texts-private",
+    paper={"epsilon": [1.0, 10.0], "seed": SEEDS, "flips": [5]},
+    tolerance=0.02,
+    needs=REVIEWS,
+)
+def privately_tuned(
+    epsilon: float, seed: int, flips: int, *, rng: np.random.Generator
+) -> list[dict]:
+    """Audit a model that was fine-tuned privately, and a null; columns as in `fine_tuned`."""
     options = {"pairs": PAIRS, "flips": flips, "coins": seed}
     rows = []
     for release, lessons in ((TARGET, world(seed).members), (NULL, world(seed).others)):
@@ -261,11 +266,8 @@ def private_cell(epsilon: float, seed: int, flips: int, *, rng: np.random.Genera
     return rows
 
 
-def recall_curves(
-    seed: int,
-    *,
-    rng: np.random.Generator,  # noqa: ARG001 - the seed decides all
-) -> list[dict]:
+@study("pan-texts-curves", paper={"seed": SEEDS}, tolerance=0.02, needs=REVIEWS)
+def recall_curves(seed: int) -> list[dict]:
     """Return precision and bound along the recall, after each number of passes; one toss."""
     generated, _ = mixtures(seed)
     rows = []
@@ -345,37 +347,3 @@ def private(rows: np.ndarray, epsilon: float, seed: int) -> LanguageModel:
                     optimiser.step()
     weights = {name: weight.detach()[None] for name, weight in network._module.named_parameters()}
     return LanguageModel(Models(partial(small_gpt, len(words()), 2 * CHUNK), weights))
-
-
-SEEDS = list(range(5))
-GRID = {
-    "paper": {
-        ID: {"seed": SEEDS, "flips": [5]},
-        CURVES: {"seed": SEEDS},
-        PRIVATE: {"epsilon": [1.0, 10.0], "seed": SEEDS, "flips": [5]},
-    },
-    # reviews do not ship
-    "quick": None,
-}
-CELLS = {ID: cell, CURVES: recall_curves, PRIVATE: private_cell}
-# networks amplify rounding, which differs with threads and processors, and a bound rests on the few
-# examples that they are surest of
-TOLERANCE = 1.0
-
-
-def run(n_jobs: int | None = None) -> list[Results]:
-    """Run the grids of the paper profile; the quick one draws from what that has stored."""
-    grids = GRID[profile()]
-    if grids is None:
-        return [stored(name) for name in CELLS]
-    return [
-        experiment(name, function, grids[name], tolerance=TOLERANCE, n_jobs=n_jobs)
-        for name, function in CELLS.items()
-    ]
-
-
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from experiments.panoramia import texts
-
-    texts.run(n_jobs=1)

@@ -10,13 +10,10 @@ from functools import partial
 import numpy as np
 
 from auditkit import epsilon_from_renyi, renyi_audit
+from auditkit.accounting import data_dependent_renyi, data_independent_renyi
 from auditkit.bounds.renyi import appendix_b_bound
 from auditkit.mechanisms.releases import Releases
-from auditkit.mechanisms.voting import (
-    data_dependent_renyi,
-    data_independent_renyi,
-    noisy_argmax_probabilities,
-)
+from auditkit.mechanisms.voting import noisy_argmax_probabilities
 
 ORDERS = np.array(
     [1.25, 1.5, 1.75, *np.arange(2.0, 33.0), 36, 40, 48, 56, 64, 80, 96, 128, 192, 256, 384, 512.0]

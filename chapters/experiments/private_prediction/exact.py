@@ -11,13 +11,10 @@ from functools import cache
 import numpy as np
 
 from auditkit import renyi_audit, renyi_divergence
+from auditkit.accounting import data_dependent_renyi, data_independent_renyi
 from auditkit.bounds.renyi import appendix_b_bound
-from auditkit.experiment import Results, experiment, profile
-from auditkit.mechanisms.voting import (
-    data_dependent_renyi,
-    data_independent_renyi,
-    noisy_argmax_probabilities,
-)
+from auditkit.experiment import study
+from auditkit.mechanisms.voting import noisy_argmax_probabilities
 
 ORDERS = (1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0)
 PAPER, EASY, CLOSE = "paper", "easy", "close contest"
@@ -56,7 +53,14 @@ def best_cut(p: np.ndarray, q: np.ndarray, order: float) -> tuple[float, tuple[i
     return float(values[best]), sets[best]
 
 
-def cell(case: str, direction: str, trials: int, rng: np.random.Generator) -> list[dict]:
+# quantiles of resamples may fall on another resample where rounding orders them differently
+@study(
+    "pred-exact",
+    tolerance=1e-6,
+    paper={"case": list(CASES), "direction": ["forward", "backward"], "trials": [10**6, 10**8]},
+    live={"case": [PAPER], "direction": ["forward", "backward"], "trials": [10**6]},
+)
+def audited(case: str, direction: str, trials: int, rng: np.random.Generator) -> list[dict]:
     """Audit once with every method, a row an order; the cut that is fixed is the best at order 2.
 
     ``dependent`` and ``independent`` are the two analyses of theory, `best_cut` what no 2-cut
@@ -98,13 +102,18 @@ AUDITS = {
 }
 
 
-def trials_cell(
-    case: str,
-    audit: str,
-    order: float,
-    share: float,
-    rng: np.random.Generator,  # noqa: ARG001 - counts are the expected ones
-) -> dict:
+@study(
+    "pred-trials",
+    tolerance=1e-6,
+    paper={
+        "case": list(CASES),
+        "audit": list(AUDITS),
+        "order": [2.0, 10.0, 50.0],
+        "share": [0.5, 0.9],
+    },
+    live={"case": [CLOSE], "audit": list(AUDITS), "order": [2.0], "share": [0.9]},
+)
+def trials_needed(case: str, audit: str, order: float, share: float) -> dict:
     """Count the trials that an audit needs, in either world, to find a share of the best 2-cut.
 
     So much can be found by each audit; what leaks is `exact`. Counts are the expected ones,
@@ -130,12 +139,8 @@ def trials_cell(
     return {**row, "trials": 10.0**high}
 
 
-def group_cell(
-    case: str,
-    points: int,
-    order: float,
-    rng: np.random.Generator,  # noqa: ARG001 - nothing is drawn
-) -> dict:
+@study("pred-group", paper={"case": list(CASES), "points": [1, 2, 4, 8], "order": [2.0, 10.0]})
+def several_votes(case: str, points: int, order: float) -> dict:
     """Move the votes of several teachers from the leading class to the next, one teacher a point.
 
     ``exact`` is the larger of the two directions; ``gaussian`` the bound for that many votes,
@@ -154,45 +159,3 @@ def group_cell(
         "gaussian": points**2 * one,
         "general": 3.0**doublings * 2.0**doublings * one,
     }
-
-
-GRID = {
-    "paper": {
-        "case": list(CASES),
-        "direction": ["forward", "backward"],
-        "trials": [10**6, 10**8],
-    },
-    "quick": {"case": [PAPER], "direction": ["forward", "backward"], "trials": [10**6]},
-}
-GROUP_GRID = {
-    scale: {"case": list(CASES), "points": [1, 2, 4, 8], "order": [2.0, 10.0]}
-    for scale in ("paper", "quick")
-}
-TRIALS_GRID = {
-    "paper": {
-        "case": list(CASES),
-        "audit": list(AUDITS),
-        "order": [2.0, 10.0, 50.0],
-        "share": [0.5, 0.9],
-    },
-    "quick": {"case": [CLOSE], "audit": list(AUDITS), "order": [2.0], "share": [0.9]},
-}
-
-
-def run(n_jobs: int | None = None) -> list[Results]:
-    """Run the grids of the profile."""
-    # quantiles of resamples may fall on another resample where rounding orders them differently
-    return [
-        experiment("pred-exact", cell, GRID[profile()], tolerance=1e-6, n_jobs=n_jobs),
-        experiment(
-            "pred-trials", trials_cell, TRIALS_GRID[profile()], tolerance=1e-6, n_jobs=n_jobs
-        ),
-        experiment("pred-group", group_cell, GROUP_GRID[profile()], tolerance=1e-9, n_jobs=n_jobs),
-    ]
-
-
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from experiments.private_prediction import exact
-
-    exact.run(n_jobs=1)

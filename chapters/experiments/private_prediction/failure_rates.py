@@ -9,10 +9,10 @@ from collections.abc import Callable
 import numpy as np
 
 from auditkit import Bound, renyi_audit, renyi_divergence
+from auditkit.bounds.clopper_pearson import limits
 from auditkit.bounds.renyi import appendix_b_bound
-from auditkit.experiment import Results, experiment, profile
+from auditkit.experiment import study
 from experiments.private_prediction.exact import CLOSE, PAPER, best_cut, laws
-from experiments.validity import clopper_pearson
 
 ORDERS = (1.5, 2.0, 5.0, 20.0, 50.0)
 ZERO, ZERO_TEN = "zero", "zero, ten labels"
@@ -60,7 +60,29 @@ SLOW = [name for name in AUDITS if "bootstrap" in name or "after" in name]
 ROUNDING = 1e-12  # a bound of 0 may come out a little above it
 
 
-def cell(
+def grid(repeats: int, resampled: int, trials: list[int]) -> list[dict]:
+    """Return the cells; what is slow is repeated less often."""
+    return [
+        {
+            "case": case,
+            "audit": audit,
+            "trials": count,
+            "simulations": resampled if audit in SLOW else repeats,
+        }
+        for case in (PAPER, CLOSE, ZERO, ZERO_TEN)
+        for audit in AUDITS
+        for count in trials
+    ]
+
+
+# a count of failures moves by 1 where a bound within rounding of the truth does
+@study(
+    "pred-failure-rates",
+    tolerance=1e-3,
+    paper=grid(10_000, 4_000, [10**4, 10**6]),
+    live=grid(300, 100, [10**6]),
+)
+def failing(
     case: str, audit: str, trials: int, simulations: int, rng: np.random.Generator
 ) -> list[dict]:
     """Repeat an audit; a row an order, and one, without an order, for a failure at any.
@@ -85,50 +107,16 @@ def cell(
     rows = []
     for place, order in enumerate((*ORDERS, None)):
         failed = above.any(axis=1) if order is None else above[:, place]
-        low, high = clopper_pearson(int(failed.sum()), simulations)
+        low, high = limits(failed.sum(), simulations, 0.025)
         rows.append(
             {
                 "order": order,
                 "failures": int(failed.sum()),
                 "share": float(failed.mean()),
-                "low": low,
-                "high": high,
+                "low": float(low),
+                "high": float(high),
                 "truth": None if order is None else float(truth[place]),
                 "mean": None if order is None else float(bounds[:, place].mean()),
             }
         )
     return rows
-
-
-def grid(repeats: int, resampled: int, trials: list[int]) -> list[dict]:
-    """Return the cells; what is slow is repeated less often."""
-    return [
-        {
-            "case": case,
-            "audit": audit,
-            "trials": count,
-            "simulations": resampled if audit in SLOW else repeats,
-        }
-        for case in (PAPER, CLOSE, ZERO, ZERO_TEN)
-        for audit in AUDITS
-        for count in trials
-    ]
-
-
-GRID = {
-    "paper": grid(10_000, 4_000, [10**4, 10**6]),
-    "quick": grid(300, 100, [10**6]),
-}
-
-
-def run(n_jobs: int | None = None) -> Results:
-    """Run the grid of the profile."""
-    # a count of failures moves by 1 where a bound within rounding of the truth does
-    return experiment("pred-failure-rates", cell, GRID[profile()], tolerance=1e-3, n_jobs=n_jobs)
-
-
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from experiments.private_prediction import failure_rates
-
-    failure_rates.run(n_jobs=1)

@@ -14,10 +14,11 @@ from scipy.special import gammaln, ndtr, xlog1py, xlogy
 
 from auditkit import renyi_audit, renyi_divergence
 from auditkit.attacks.poisoning import runner_up
-from auditkit.experiment import Results, experiment, profile, stored
+from auditkit.experiment import study
 from auditkit.mechanisms.releases import pate_releases, vote_shares
 from experiments.private_prediction.teachers import (
     CLASSES,
+    SMALL,
     Setting,
     poisoned_votes,
     setting,
@@ -28,7 +29,17 @@ TEACHERS, SIGMA = 250, 40.0
 DRAWS = 10**8  # sessions that the audit of a known law sees in each world
 
 
-def repeated_cell(after: float, order: float, queries: int, rng: np.random.Generator) -> dict:
+@study(
+    "pred-repeated",
+    tolerance=1e-6,
+    paper={
+        "after": [0.5, 0.6, 0.9],
+        "order": [2.0, 10.0],
+        "queries": [1, 3, 10, 30, 100, 300, 1000, 3000, 10_000],
+    },
+    live={"after": [0.5, 0.9], "order": [2.0], "queries": [1, 10, 100, 1000]},
+)
+def asked_again(after: float, order: float, queries: int, rng: np.random.Generator) -> dict:
     """Ask one query again and again; one teacher of 250 says 1 with probability `after`, not 1/2.
 
     The teachers vote alike each time, the others by a fair coin. ``total`` is the sum of the
@@ -81,7 +92,13 @@ def session_laws(queries: int) -> np.ndarray:
     return np.array(laws)
 
 
-def session_cell(data: str, queries: int, sessions: int, rng: np.random.Generator) -> list[dict]:
+@study(
+    "pred-session",
+    tolerance=0.02,
+    paper={"data": ["cifar10"], "queries": [1, 3, 10], "sessions": [1_000_000]},
+    reduced={"data": [SMALL], "queries": [3], "sessions": [50_000]},
+)
+def whole_session(data: str, queries: int, sessions: int, rng: np.random.Generator) -> list[dict]:
     """Audit sessions of a few queries as a whole, with teachers drawn from those that were trained.
 
     One of the queries, mislabelled, is the poison; the others are those whose votes it moves most.
@@ -178,36 +195,3 @@ def session_scores(
                     best, label = noisy, c
             scores[session] += ratios[query, label]
     return scores
-
-
-REPEATED, SESSION = "pred-repeated", "pred-session"
-REPEATED_GRID = {
-    "paper": {
-        "after": [0.5, 0.6, 0.9],
-        "order": [2.0, 10.0],
-        "queries": [1, 3, 10, 30, 100, 300, 1000, 3000, 10_000],
-    },
-    "quick": {"after": [0.5, 0.9], "order": [2.0], "queries": [1, 10, 100, 1000]},
-}
-SESSION_GRID = {"paper": {"data": ["cifar10"], "queries": [1, 3, 10], "sessions": [1_000_000]}}
-
-
-def run(n_jobs: int | None = None) -> list[Results]:
-    """Run the grids of the profile; the quick one shows what is stored of real teachers."""
-    results = [
-        experiment(REPEATED, repeated_cell, REPEATED_GRID[profile()], tolerance=1e-6, n_jobs=n_jobs)
-    ]
-    if profile() == "quick":
-        return [*results, stored(SESSION)]
-    # which teacher votes how may differ elsewhere, and with it every session
-    return [
-        *results,
-        experiment(SESSION, session_cell, SESSION_GRID["paper"], tolerance=0.05, n_jobs=n_jobs),
-    ]
-
-
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from experiments.private_prediction import joint
-
-    joint.run(n_jobs=1)

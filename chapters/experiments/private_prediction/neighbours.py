@@ -18,7 +18,7 @@ import numpy as np
 from auditkit import dp_sgd_epsilon
 from auditkit.attacks.poisoning import central_points, expected_votes, runner_up
 from auditkit.datasets import load
-from auditkit.experiment import Results, experiment, profile
+from auditkit.experiment import study
 from auditkit.mechanisms.private_knn import (
     neighbour_probability,
     neighbour_votes,
@@ -56,7 +56,35 @@ class Near(NamedTuple):
     distances: np.ndarray  # (queries, n), squared
 
 
-def cell(
+FILM = "film-sentences"
+
+
+def grid(queries: int, names: list[tuple[str, str, int, float]]) -> list[dict]:
+    """Return the cells."""
+    return [
+        {"data": data, "metric": metric, "neighbours": k, "sigma": sigma, "queries": queries}
+        for data, metric, k, sigma in names
+    ]
+
+
+# neighbours at one distance may change places with another order of sums
+@study(
+    "pred-knn",
+    tolerance=1e-3,
+    paper=grid(
+        1000,
+        [
+            (FILM, "angle", 200, 20.0),
+            (FILM, "angle", 20, 2.0),
+            ("cifar10", "distance", 200, 30.0),
+            ("cifar10", "angle", 200, 30.0),
+            ("fashion-mnist", "distance", 200, 30.0),
+            ("fashion-mnist", "angle", 200, 30.0),
+        ],
+    ),
+    live=grid(200, [(FILM, "angle", 20, 2.0)]),
+)
+def by_adversary(
     data: str,
     metric: str,
     neighbours: int,
@@ -222,7 +250,7 @@ def nearest(given: Points) -> Near:
 @cache
 def points(data: str, metric: str, queries: int) -> Points:
     """Return training points and queries by name."""
-    if data == "film-sentences":
+    if data == FILM:
         loaded = load(data, part="embeddings")
         dealt = np.random.default_rng(0).permutation(len(loaded["labels"]))
         asked, kept = dealt[:queries], dealt[1000:]
@@ -247,41 +275,3 @@ def points(data: str, metric: str, queries: int) -> Points:
             points=given.points / lengths[0], query_points=given.query_points / lengths[1]
         )
     return given
-
-
-def grid(queries: int, names: list[tuple[str, str, int, float]]) -> list[dict]:
-    """Return the cells."""
-    return [
-        {"data": data, "metric": metric, "neighbours": k, "sigma": sigma, "queries": queries}
-        for data, metric, k, sigma in names
-    ]
-
-
-FILM = "film-sentences"
-GRID = {
-    "paper": grid(
-        1000,
-        [
-            (FILM, "angle", 200, 20.0),
-            (FILM, "angle", 20, 2.0),
-            ("cifar10", "distance", 200, 30.0),
-            ("cifar10", "angle", 200, 30.0),
-            ("fashion-mnist", "distance", 200, 30.0),
-            ("fashion-mnist", "angle", 200, 30.0),
-        ],
-    ),
-    "quick": grid(200, [(FILM, "angle", 20, 2.0)]),
-}
-
-
-def run(n_jobs: int | None = None) -> Results:
-    """Run the grid of the profile."""
-    # neighbours at one distance may change places with another order of sums
-    return experiment("pred-knn", cell, GRID[profile()], tolerance=1e-2, n_jobs=n_jobs)
-
-
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from experiments.private_prediction import neighbours
-
-    neighbours.run(n_jobs=1)

@@ -6,7 +6,7 @@ for all queries together bound the session. Nothing here needs the language mode
 
 import numpy as np
 
-from auditkit.experiment import Results, experiment, profile, stored
+from auditkit.experiment import stored, study
 from auditkit.mechanisms.releases import Releases, prompt_releases
 from auditkit.mechanisms.voting import noisy_argmax_probabilities
 from experiments.private_prediction.composing import (
@@ -19,6 +19,7 @@ from experiments.private_prediction.composing import (
     total,
 )
 from experiments.private_prediction.prompts import (
+    FILM,
     LABELS,
     OWN,
     TASKS,
@@ -28,12 +29,15 @@ from experiments.private_prediction.prompts import (
     read,
     stored_histograms,
     stored_votes,
+    votes_id,
 )
 
 SIGMA = 20.0
+VOTES, POISONS = ([id_(task) for task in TASKS] for id_ in (votes_id, poisons_id))
 
 
-def adversarial_cell(task: str, rng: np.random.Generator) -> list[dict]:
+@study("pred-prompt-adversarial", tolerance=1e-6, paper={"task": list(TASKS)}, sources=VOTES)
+def adversarial(task: str, rng: np.random.Generator) -> list[dict]:
     """Ask each query as often as there are queries; one teacher is shown it, with a label.
 
     ``copies`` is how often the teacher then says that label, ``flips`` how often it says another
@@ -64,7 +68,15 @@ def adversarial_cell(task: str, rng: np.random.Generator) -> list[dict]:
     return rows
 
 
-def natural_cell(task: str, honest: int, rng: np.random.Generator) -> list[dict]:
+@study(
+    "pred-prompt-natural",
+    tolerance=1e-6,
+    paper={"task": list(TASKS), "honest": [40]},
+    live={"task": [FILM], "honest": [1]},
+    reduced={"task": [FILM], "honest": [1]},
+    sources=[*VOTES, *POISONS],
+)
+def natural(task: str, honest: int, rng: np.random.Generator) -> list[dict]:
     """Ask each query once; a row for each poisoned prompt, put in the place of the first teacher.
 
     ``flips`` is how many votes differ from those of the teacher that it replaces, on average over
@@ -76,7 +88,7 @@ def natural_cell(task: str, honest: int, rng: np.random.Generator) -> list[dict]
     classes = histograms.shape[1]
     limits = total(theory(histograms, SIGMA))
     replacing = [(None, None, votes[teacher]) for teacher in range(1, 1 + honest)] + [
-        (row["poison"], row["label"], read(row["votes"])) for row in stored(poisons_id(task)).rows
+        (row.poison, row.label, read(row.votes)) for row in stored(poisons_id(task)).itertuples()
     ]
     rows = []
     for poison, label, after in replacing:
@@ -120,29 +132,3 @@ def most_telling(histograms: np.ndarray, after: np.ndarray) -> np.ndarray:
     others = np.where(after[:, None] == np.arange(histograms.shape[1]), -1, histograms)
     best = others.argmax(axis=1)
     return np.where(others.max(axis=1) > 0, best, after)
-
-
-ADVERSARIAL, NATURAL = "pred-prompt-adversarial", "pred-prompt-natural"
-GRID = {
-    "paper": {
-        ADVERSARIAL: {"task": list(TASKS)},
-        NATURAL: {"task": list(TASKS), "honest": [40]},
-    },
-    "quick": {ADVERSARIAL: {"task": ["film"]}, NATURAL: {"task": ["film"], "honest": [1]}},
-}
-
-
-def run(n_jobs: int | None = None) -> list[Results]:
-    """Run both grids of the profile, from stored votes in either."""
-    grids, options = GRID[profile()], {"tolerance": 1e-6, "n_jobs": n_jobs}
-    return [
-        experiment(ADVERSARIAL, adversarial_cell, grids[ADVERSARIAL], **options),
-        experiment(NATURAL, natural_cell, grids[NATURAL], **options),
-    ]
-
-
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from experiments.private_prediction import prompt_audits
-
-    prompt_audits.run(n_jobs=1)

@@ -3,9 +3,7 @@
 The paper has Mistral-7B and four sets of texts. Here SmolLM2 of 135 million weights reads film
 sentences, in two ways of writing examples down, and the beginnings of newsgroup messages on four
 topics, where its teachers are little better than chance. Texts are short, for time. The texts are
-not shipped, and the model is a package of its own: the quick profile reads the stored votes.
-
-Cells take more than 20 seconds each, so that no test asks for the model where it is not there.
+not shipped, and the model is a package of its own: pages read the stored votes.
 """
 
 import copy
@@ -19,7 +17,7 @@ import torch
 from auditkit.attacks.poisoning import always, least_confident, mapped, most_confident
 from auditkit.attacks.poisoning import wrong_mapping as mapping_of
 from auditkit.datasets import CARDS, load, store
-from auditkit.experiment import Results, experiment, profile, stored
+from auditkit.experiment import stored, study
 from auditkit.mechanisms.prompt_voting import PromptTask, paired_logits, prompt_logits
 from auditkit.models.encoders import ENCODERS, language_model
 
@@ -60,7 +58,7 @@ class Texts(NamedTuple):
     labels: np.ndarray
 
 
-def votes_cell(task: str, block: int, rng: np.random.Generator) -> list[dict]:  # noqa: ARG001
+def votes_of_block(task: str, block: int) -> list[dict]:
     """Ask some teachers all queries.
 
     ``votes`` has one digit a query. ``margin`` is the least distance of the two leading logits: a
@@ -87,7 +85,7 @@ def votes_cell(task: str, block: int, rng: np.random.Generator) -> list[dict]:  
     return [*rows, {"kind": LABELS, **true}]
 
 
-def poisons_cell(task: str, rng: np.random.Generator) -> list[dict]:
+def votes_of_poisons(task: str, rng: np.random.Generator) -> list[dict]:
     """Ask teachers all queries that were shown one of the four poisons of natural queries."""
     form, queries, histograms = TASKS[task], texts(task).queries, stored_histograms(task)
     asked = [form.query(text) for text in queries.texts]
@@ -158,9 +156,9 @@ def poisons_id(task: str) -> str:
 
 def stored_votes(task: str, kind: str) -> np.ndarray:
     """Return the rows of a kind, (rows, queries), in the order of teachers or of labels."""
-    rows = [row for row in stored(votes_id(task)).rows if row["kind"] == kind]
-    ordered = sorted(rows, key=lambda row: (row["teacher"] or 0, row["label"] or 0))
-    return np.array([read(row["votes"]) for row in ordered])
+    rows = stored(votes_id(task)).query("kind == @kind")
+    ordered = rows.sort_values("teacher" if kind == TEACHER else "label")
+    return np.array([read(text) for text in ordered["votes"]])
 
 
 def stored_histograms(task: str) -> np.ndarray:
@@ -227,32 +225,17 @@ def newsgroups() -> Texts:
     return Texts([" ".join(data["train_texts"][i].split()[:WORDS]) for i in kept], labels[kept])
 
 
-GRID = {
-    "paper": {task: {"task": [task], "block": list(range(TEACHERS // BLOCK))} for task in TASKS},
-    "quick": None,  # neither the texts nor the model are shipped
+# texts have to be the same; a margin is a difference of numbers of 8 bits around 16
+OPTIONS = {"tolerance": 0.1, "needs": "the film sentences, the newsgroups and SmolLM2-135M"}
+VOTES = {
+    task: study(
+        votes_id(task), paper={"task": [task], "block": list(range(TEACHERS // BLOCK))}, **OPTIONS
+    )(votes_of_block)
+    for task in TASKS
 }
-
-
-def run(n_jobs: int | None = None) -> list[Results]:
-    """Run the grids of the paper profile; the quick one draws from what that has stored."""
-    grids = GRID[profile()]
-    results = []
-    for task in TASKS:
-        votes, poisoned = votes_id(task), poisons_id(task)
-        if grids is None:
-            results += [stored(votes), stored(poisoned)]
-            continue
-        # texts have to be the same; a margin is a difference of numbers of 8 bits around 16
-        options = {"tolerance": 0.2, "n_jobs": n_jobs}
-        results += [
-            experiment(votes, votes_cell, grids[task], **options),
-            experiment(poisoned, poisons_cell, {"task": [task]}, **options),
-        ]
-    return results
-
-
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from experiments.private_prediction import prompts
-
-    prompts.run(n_jobs=1)
+POISONS = {
+    task: study(poisons_id(task), paper={"task": [task]}, sources=[votes_id(task)], **OPTIONS)(
+        votes_of_poisons
+    )
+    for task in TASKS
+}

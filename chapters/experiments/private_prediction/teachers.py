@@ -18,7 +18,7 @@ import numpy as np
 from auditkit import renyi_divergence
 from auditkit.attacks.poisoning import least_sure_teacher, runner_up
 from auditkit.datasets import load
-from auditkit.experiment import Results, experiment, profile, stored
+from auditkit.experiment import study
 from auditkit.mechanisms.releases import Releases, other_votes_table, pate_releases, vote_shares
 from auditkit.mechanisms.voting import vote_table
 from auditkit.models.networks import mlp
@@ -43,7 +43,8 @@ PATE_NATURAL, CAPC_NATURAL = 500, 100  # the same, to be asked natural queries
 
 NATURAL, POISONED, NULL = "natural", "poisoned", "null"
 GROUP_REPEATS, GROUP_MODELS = 5, 20  # sets of points, and models trained with each
-ADVERSARIAL, NATURAL_ID, GROUP = "pred-teachers", "pred-teachers-natural", "pred-teachers-group"
+SHIPPED = ("cifar10", "fashion-mnist")
+SMALL = "fashion-mnist, 20 teachers"  # a reduced cell: few teachers that learn for a short time
 
 
 class Setting(NamedTuple):
@@ -79,15 +80,18 @@ def setting(data: str) -> Setting:
         x, t = (loaded[f"{split}_features"].astype(np.float64) for split in ("train", "test"))
         teachers, sigma, passes = 200, 25.0, 10
     else:
-        loaded = load(data)
+        loaded = load("fashion-mnist" if data == SMALL else data)
         x, t = (halved(loaded[f"{split}_images"]) for split in ("train", "test"))
         teachers, sigma, passes = 250, 40.0, 20 if data == "fashion-mnist" else 10
-    x, t = principal(x, t[:QUERIES])
+    images, queries = len(x), QUERIES
+    if data == SMALL:
+        images, queries, teachers, sigma, passes = 1600, 40, 20, 4.0, 3
+    x, t = principal(x[:images], t[:queries])
     return Setting(
         x,
-        loaded["train_labels"],
+        loaded["train_labels"][:images],
         t,
-        loaded["test_labels"][:QUERIES],
+        loaded["test_labels"][:queries],
         teachers=teachers,
         sigma=sigma,
         passes=passes,
@@ -173,7 +177,7 @@ class World(NamedTuple):
     pair: Releases
 
 
-def adversarial_cell(data: str, first: int, queries: int, rng: np.random.Generator) -> list[dict]:
+def adversarial(data: str, first: int, queries: int, rng: np.random.Generator) -> list[dict]:
     """Ask each of some queries a thousand times; the point is the query itself.
 
     ``gain`` is how much likelier the one teacher votes for the point's label. Rows of adversary
@@ -214,6 +218,22 @@ def adversarial_cell(data: str, first: int, queries: int, rng: np.random.Generat
             end = {"gain": float(gain.mean()), "floor": floor()}
             rows += [{**about, **row, **end} for row in summary(found, QUERIES, **order_2)]
     return rows
+
+
+REDUCED = {"data": [SMALL], "first": [0, 10], "queries": [2]}
+shipped = study(
+    "pred-teachers",
+    tolerance=0.02,
+    paper={"data": list(SHIPPED), "first": list(range(0, QUERIES, 25)), "queries": [25]},
+    reduced=REDUCED,
+)(adversarial)
+brought = study(
+    "pred-teachers-mnist",
+    tolerance=0.02,
+    paper={"data": ["mnist"], "first": list(range(0, QUERIES, 100)), "queries": [100]},
+    reduced=REDUCED,
+    needs="MNIST",
+)(adversarial)
 
 
 def with_point_from_without(pair: Releases) -> np.ndarray:
@@ -302,7 +322,13 @@ def others(data: str, teacher: int) -> np.ndarray:
     return np.delete(teacher_shares(data), teacher, axis=0)
 
 
-def natural_cell(data: str, poisons: int, rng: np.random.Generator) -> list[dict]:
+@study(
+    "pred-teachers-natural",
+    tolerance=0.02,
+    paper={"data": [*SHIPPED, "mnist"], "poisons": [10]},
+    reduced={"data": [SMALL], "poisons": [1]},
+)
+def natural(data: str, poisons: int, rng: np.random.Generator) -> list[dict]:
     """Ask a thousand natural queries once; each of some mislabelled queries is a poison in turn.
 
     A row for each poison and each system, and one without a poison. CaPC's poison goes to its first
@@ -317,13 +343,13 @@ def natural_cell(data: str, poisons: int, rng: np.random.Generator) -> list[dict
         "CaPC": np.array(
             [
                 other_votes_table(others(data, 0)[:, query], images.sigma, rng=rng)
-                for query in range(QUERIES)
+                for query in range(len(shares))
             ]
         ),
     }
     laws = {"PATE": shares, "CaPC": vote_shares(before.first[:CAPC_NATURAL], CLASSES)}
     rows = []
-    for poison in (None, *rng.choice(QUERIES, poisons, replace=False)):
+    for poison in (None, *rng.choice(len(shares), poisons, replace=False)):
         for system, table in tables.items():
             seen = poisoned_votes(data, system, poison, runner_up(shares), rng)
             after = vote_shares(seen, CLASSES)
@@ -366,7 +392,13 @@ def poisoned_votes(
     )
 
 
-def group_cell(data: str, points: int, rng: np.random.Generator) -> dict:
+@study(
+    "pred-teachers-group",
+    tolerance=0.02,
+    paper={"data": list(SHIPPED), "points": [1, 2, 4, 8, 16, 32]},
+    reduced={"data": [SMALL], "points": [1, 16]},
+)
+def several_points(data: str, points: int, rng: np.random.Generator) -> dict:
     """Give CaPC's first teacher several mislabelled queries and count the votes that change.
 
     ``flips`` is how many of a thousand natural queries one training answers otherwise, on average
@@ -377,7 +409,7 @@ def group_cell(data: str, points: int, rng: np.random.Generator) -> dict:
     law = vote_shares(before.first[:CAPC_NATURAL], CLASSES)
     seen = []
     for _ in range(GROUP_REPEATS):
-        chosen = rng.choice(QUERIES, points, replace=False)
+        chosen = rng.choice(len(labels), points, replace=False)
         added = len(images.labels) + np.arange(points)
         model = fit_many(
             partial(mlp, DIRECTIONS, CLASSES),
@@ -405,50 +437,3 @@ def options(images: Setting) -> dict:
         "learning_rate": 0.01,
         "optimizer": "adam",
     }
-
-
-# MNIST is not shipped: its cells take more than 20 seconds, so that no test asks for it.
-SHIPPED, BROUGHT = ("cifar10", "fashion-mnist"), "mnist"
-GRID = {
-    "paper": {
-        ADVERSARIAL: {
-            "data": list(SHIPPED),
-            "first": list(range(0, QUERIES, 25)),
-            "queries": [25],
-        },
-        f"{ADVERSARIAL}-{BROUGHT}": {
-            "data": [BROUGHT],
-            "first": list(range(0, QUERIES, 100)),
-            "queries": [100],
-        },
-        NATURAL_ID: {"data": [*SHIPPED, BROUGHT], "poisons": [10]},
-        GROUP: {"data": list(SHIPPED), "points": [1, 2, 4, 8, 16, 32]},
-    },
-    # the teachers alone take longer than a reader waits
-    "quick": None,
-}
-CELLS = {
-    ADVERSARIAL: adversarial_cell,
-    f"{ADVERSARIAL}-{BROUGHT}": adversarial_cell,
-    NATURAL_ID: natural_cell,
-    GROUP: group_cell,
-}
-
-
-def run(n_jobs: int | None = None) -> list[Results]:
-    """Run the grids of the paper profile; the quick one draws from what that has stored."""
-    grids = GRID[profile()]
-    if grids is None:
-        return [stored(name) for name in CELLS]
-    # rounding differs with threads and processors and decides votes that are nearly ties
-    return [
-        experiment(name, cell, grids[name], tolerance=0.1, n_jobs=n_jobs)
-        for name, cell in CELLS.items()
-    ]
-
-
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from experiments.private_prediction import teachers
-
-    teachers.run(n_jobs=1)

@@ -2,7 +2,7 @@
 
 Three numbers are made of the same scores. The paper's picks the threshold on all runs, and is no
 lower bound. The other two are: one takes the Gaussian step of Section 5 of SUB, which is right for
-many steps (`worst_case.gaussian_step_cell` says when), the other does without it.
+many steps (`worst_case.gaussian_step` says when), the other does without it.
 """
 
 import numpy as np

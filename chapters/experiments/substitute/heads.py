@@ -6,10 +6,10 @@ which come from other images, brought to a mean norm of 16. A repeat has images 
 its own target and canaries. The paper does not say which two classes its one logit tells apart;
 here they are animals and vehicles.
 
-`cell` trains and audits: its grid is the settings of Table A1 and, one at a time, other clipping
-norms, steps, learning rates, norms of the features, features that are not centred, and ten classes.
-`runs_cell` asks how many runs an audit needs. `null_cell` and `coverage_cell` try to catch an audit
-that says too much.
+`fine_tuned` trains and audits: its grid is the settings of Table A1 and, one at a time, other
+clipping norms, steps, learning rates, norms of the features, features that are not centred, and ten
+classes. `by_runs` asks how many runs an audit needs. `at_the_null` and `coverage` try to catch an
+audit that says too much.
 """
 
 from functools import lru_cache
@@ -18,7 +18,7 @@ import numpy as np
 
 from auditkit import GaussianDP
 from auditkit.datasets import load
-from auditkit.experiment import Results, experiment, profile
+from auditkit.experiment import study
 from experiments.substitute.audits import DIGITS, audited, promised
 from experiments.substitute.linear import (
     CANARIES,
@@ -36,6 +36,9 @@ DIRECTIONS = 128
 PUBLIC = 3_000  # images that the directions come from, and natural canaries
 TESTED = 2_000
 ANIMALS = (2, 3, 4, 5, 6, 7)
+# Other threads and other instructions of the processor left every stored digit of the audits as it
+# is. On another machine the last digit of a score may differ, and a run then pass a cut.
+TOLERANCE = 0.01
 
 # --- the records ---------------------------------------------------------------------------------
 
@@ -90,45 +93,6 @@ def images(logits: int, norm: float, centred: bool, repeat: int) -> Records:
 # --- Figures 2 and A1 to A4 ----------------------------------------------------------------------
 
 
-def cell(
-    canary: str,
-    logits: int,
-    sampling_rate: float,
-    epsilon: float,
-    clip: float,
-    steps: int,
-    learning_rate: float,
-    norm: float,
-    centred: bool,
-    runs: int,
-    looks: int,
-    repeat: int,
-    *,
-    rng: np.random.Generator,
-) -> list[dict]:
-    """Audit heads of one setting and one repeat; `linear.audit_rows` says what the rows hold.
-
-    Parameters
-    ----------
-    canary : str
-        One of `linear.CANARIES`.
-    logits, norm, centred, repeat
-        As in `images`.
-    sampling_rate, epsilon, clip, steps, learning_rate : float
-        q, the ε_S for which the noise is chosen, C, T and η.
-    runs, looks : int
-        Models, half of them with z', and at how many steps they are looked at.
-    """
-    return audit_rows(
-        canary,
-        images(logits, norm, centred, repeat),
-        Training(sampling_rate, epsilon, clip, steps, learning_rate),
-        runs=runs,
-        looks=looks,
-        rng=rng,
-    )
-
-
 USUAL = {
     "logits": 1,
     "sampling_rate": 1.0,
@@ -174,12 +138,70 @@ def grid(scale: str) -> list[dict]:
     ]
 
 
-GRID = {scale: grid(scale) for scale in CHANGES}
+@study("sub-heads", tolerance=TOLERANCE, paper=grid("paper"), live=grid("quick"))
+def fine_tuned(
+    canary: str,
+    logits: int,
+    sampling_rate: float,
+    epsilon: float,
+    clip: float,
+    steps: int,
+    learning_rate: float,
+    norm: float,
+    centred: bool,
+    runs: int,
+    looks: int,
+    repeat: int,
+    *,
+    rng: np.random.Generator,
+) -> list[dict]:
+    """Audit heads of one setting and one repeat; `linear.audit_rows` says what the rows hold.
+
+    Parameters
+    ----------
+    canary : str
+        One of `linear.CANARIES`.
+    logits, norm, centred, repeat
+        As in `images`.
+    sampling_rate, epsilon, clip, steps, learning_rate : float
+        q, the ε_S for which the noise is chosen, C, T and η.
+    runs, looks : int
+        Models, half of them with z', and at how many steps they are looked at.
+    """
+    return audit_rows(
+        canary,
+        images(logits, norm, centred, repeat),
+        Training(sampling_rate, epsilon, clip, steps, learning_rate),
+        runs=runs,
+        looks=looks,
+        rng=rng,
+    )
+
 
 # --- Figure 4: how many runs ---------------------------------------------------------------------
 
 
-def runs_cell(
+RECIPE = ("epsilon", "clip", "steps", "learning_rate")
+RUNS = (100, 250, 500, 1_000, 2_500, 5_000)
+
+
+@study(
+    "sub-heads-runs",
+    tolerance=TOLERANCE,
+    paper={
+        "canary": list(CANARIES),
+        "sampling_rate": list(RATES),
+        "most": [5_000],
+        "repeat": list(range(REPEATS)),
+    },
+    live={
+        "canary": ["crafted gradient", "mislabelled"],
+        "sampling_rate": [1.0],
+        "most": [1_000],
+        "repeat": [0],
+    },
+)
+def by_runs(
     canary: str, sampling_rate: float, most: int, repeat: int, *, rng: np.random.Generator
 ) -> list[dict]:
     """Audit the same models by the hundred, by the thousand, and all together.
@@ -233,27 +255,16 @@ def plug_in(scores: np.ndarray, bits: np.ndarray) -> float:
     return float(GaussianDP(mu).epsilon(DELTA))
 
 
-RECIPE = ("epsilon", "clip", "steps", "learning_rate")
-RUNS = (100, 250, 500, 1_000, 2_500, 5_000)
-RUNS_GRID = {
-    "paper": {
-        "canary": list(CANARIES),
-        "sampling_rate": list(RATES),
-        "most": [5_000],
-        "repeat": list(range(REPEATS)),
-    },
-    "quick": {
-        "canary": ["crafted gradient", "mislabelled"],
-        "sampling_rate": [1.0],
-        "most": [1_000],
-        "repeat": [0],
-    },
-}
-
 # --- beyond the paper: does the audit ever say too much? -----------------------------------------
 
 
-def null_cell(
+@study(
+    "sub-heads-null",
+    tolerance=TOLERANCE,
+    paper={"canary": list(CANARIES), "sampling_rate": list(RATES), "runs": [2_500]},
+    live={"canary": ["mislabelled"], "sampling_rate": [0.0625], "runs": [500]},
+)
+def at_the_null(
     canary: str, sampling_rate: float, runs: int, *, rng: np.random.Generator
 ) -> list[dict]:
     """Audit where there is nothing to find: z was there in both worlds.
@@ -281,13 +292,25 @@ def null_cell(
     ]
 
 
-NULL_GRID = {
-    "paper": {"canary": list(CANARIES), "sampling_rate": list(RATES), "runs": [2_500]},
-    "quick": {"canary": ["mislabelled"], "sampling_rate": [0.0625], "runs": [500]},
-}
-
-
-def coverage_cell(
+@study(
+    "sub-heads-coverage",
+    tolerance=TOLERANCE,
+    paper={
+        "sampling_rate": [1.0, 0.0625],
+        "epsilon": [10.0],
+        "runs": [500],
+        "audits": [20],
+        "part": list(range(10)),
+    },
+    live={
+        "sampling_rate": [1.0],
+        "epsilon": [10.0],
+        "runs": [500],
+        "audits": [4],
+        "part": [0],
+    },
+)
+def coverage(
     sampling_rate: float,
     epsilon: float,
     runs: int,
@@ -331,63 +354,3 @@ def coverage_cell(
         row[f"{name}_exceeded"] = int(np.sum(values > known["substitute"]))
         row[f"{name}_mean"] = round(float(values.mean()), DIGITS)
     return row
-
-
-COVERAGE_GRID = {
-    "paper": {
-        "sampling_rate": [1.0, 0.0625],
-        "epsilon": [10.0],
-        "runs": [500],
-        "audits": [20],
-        "part": list(range(10)),
-    },
-    "quick": {
-        "sampling_rate": [1.0],
-        "epsilon": [10.0],
-        "runs": [500],
-        "audits": [4],
-        "part": [0],
-    },
-}
-
-# One thread and two agree in all audited numbers. On another machine the last digit of a score may
-# differ, and a run then pass a cut: that moves an audit of 1,000 runs by up to 0.05.
-TOLERANCE = 0.05
-
-
-def run(n_jobs: int | None = None) -> Results:
-    """Audit heads at the scale of the profile."""
-    return experiment("sub-heads", cell, GRID[profile()], tolerance=TOLERANCE, n_jobs=n_jobs)
-
-
-def run_runs(n_jobs: int | None = None) -> Results:
-    """Ask how many runs an audit needs, at the scale of the profile."""
-    return experiment(
-        "sub-heads-runs", runs_cell, RUNS_GRID[profile()], tolerance=TOLERANCE, n_jobs=n_jobs
-    )
-
-
-def run_null(n_jobs: int | None = None) -> Results:
-    """Audit where nothing is to be found, at the scale of the profile."""
-    return experiment(
-        "sub-heads-null", null_cell, NULL_GRID[profile()], tolerance=TOLERANCE, n_jobs=n_jobs
-    )
-
-
-def run_coverage(n_jobs: int | None = None) -> Results:
-    """Count how often the audit exceeds the truth, at the scale of the profile."""
-    return experiment(
-        "sub-heads-coverage",
-        coverage_cell,
-        COVERAGE_GRID[profile()],
-        tolerance=TOLERANCE,
-        n_jobs=n_jobs,
-    )
-
-
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from experiments.substitute import heads
-
-    for part in (heads.run, heads.run_runs, heads.run_null, heads.run_coverage):
-        part(n_jobs=2)

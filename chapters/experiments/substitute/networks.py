@@ -12,8 +12,8 @@ stand-ins, both with 500 records, which is what makes them small enough:
 
 With 500 records instead of 50,000 a batch is a hundred times smaller and the noise on the mean
 gradient a hundred times larger, so that networks learn less than the paper's. The canary is not
-further away: it stands against the noise on the sum, which is the same. `records_of` takes the real
-Purchase100 from whoever brings it.
+further away: it stands against the noise on the sum, which is the same. Whoever has Purchase100
+gives the path of its file in the place of "answers".
 
 Every model starts from weights of its own, as in the paper; beside it stands one setting where all
 start alike, as the paper's heads do. That matters to Algorithm 2: it puts the gradient where a
@@ -44,7 +44,7 @@ from auditkit.attacks.canaries import (
 )
 from auditkit.attacks.substitution import Canary, substitution_scores
 from auditkit.datasets import load
-from auditkit.experiment import Results, experiment, profile, stored
+from auditkit.experiment import study
 from auditkit.mechanisms.dp_sgd import GradientCanary, InputCanary, Trained, audit_sgd
 from auditkit.models.networks import mlp
 from experiments.substitute.audits import DIGITS, audited, promised
@@ -62,7 +62,6 @@ ANSWERS, CLASSES = 600, 100
 DIRECTIONS = 64
 STARTS = 3
 FRESH = 10  # networks that a canary is looked at on
-HIDDEN = {"answers": 128, "images": 32}
 
 # --- the records ---------------------------------------------------------------------------------
 
@@ -73,8 +72,9 @@ def records_of(data: str, repeat: int) -> Records:
 
     Parameters
     ----------
-    data : {"answers", "images", "purchase100"}
-        The last has to be brought, see ``auditkit.datasets.describe("purchase100")``.
+    data : str
+        "answers", "images", or the path of the file ``dataset_purchase`` of Purchase100, which has
+        to be brought: ``auditkit data list`` says from where.
     repeat : int
         Deals the records.
     """
@@ -89,23 +89,23 @@ def records_of(data: str, repeat: int) -> Records:
             whole.test_labels[:TESTED],
             10,
         )
-    features, labels = _purchases() if data == "purchase100" else _answers()
+    features, labels = _answers() if data == "answers" else _purchases(data)
     order = np.random.default_rng(repeat).permutation(len(labels))
     own, pool, tested, _ = np.split(order, np.cumsum([RECORDS, POOL, TESTED]))
     return Records(
-        features[own],
+        features[own].astype(np.float64),
         labels[own],
-        features[pool],
+        features[pool].astype(np.float64),
         labels[pool],
-        features[tested],
+        features[tested].astype(np.float64),
         labels[tested],
         CLASSES,
     )
 
 
-def _purchases() -> tuple[np.ndarray, np.ndarray]:
-    brought = load("purchase100")
-    return brought["features"].astype(np.float64), brought["labels"]
+def _purchases(path: str) -> tuple[np.ndarray, np.ndarray]:
+    brought = load("purchase100", path=path)
+    return brought["features"], brought["labels"]
 
 
 @lru_cache(maxsize=1)
@@ -137,7 +137,8 @@ class Crafted:
 
 def network_of(data: str, records: Records) -> Callable[[], nn.Module]:
     """Return what makes a network with fresh weights."""
-    return partial(mlp, records.features.shape[1], records.logits, hidden=(HIDDEN[data],))
+    hidden = 32 if data == "images" else 128  # as in the paper
+    return partial(mlp, records.features.shape[1], records.logits, hidden=(hidden,))
 
 
 @lru_cache(maxsize=4)
@@ -281,7 +282,41 @@ def _at_the_start(seen: Trained, canary: Canary, module: nn.Module) -> np.ndarra
     return logit_score(logits, canary.labels, logits=logits.shape[-1])
 
 
-def cell(
+SCORES = ("paper", "since the start")
+CLIP, LEARNING_RATE = 5.0, 0.0018  # as in Table A1
+REPEATS = 3
+USUAL = {"start": "fresh", "epsilon": 10.0}
+LARGE = {**USUAL, "data": "answers", "runs": 400, "steps": 200, "looks": 5}
+SMALL = {**USUAL, "data": "images", "runs": 2_500, "steps": 500, "looks": 10}
+
+
+def grid() -> list[dict]:
+    """Return the cells of the paper's profile."""
+    cells = [
+        {**setting, "canary": canary, "sampling_rate": rate, "repeat": repeat}
+        for setting, canaries, rate, repeats in (
+            (SMALL, CANARIES, 0.0625, REPEATS),
+            (SMALL, CANARIES, 0.25, REPEATS),
+            (LARGE, CANARIES, 0.0625, 1),
+            (LARGE, CANARIES, 0.25, 1),
+            ({**SMALL, "start": "shared"}, [PRINTED, "crafted input", "mislabelled"], 0.0625, 1),
+            (SMALL, ["crafted input as printed"], 0.0625, 1),
+        )
+        for repeat in range(repeats)
+        for canary in canaries
+    ]
+    return cells
+
+
+# A few passes of a few models: other threads and other instructions of the processor left every
+# digit as it is. Over hundreds of steps they decide which side of a threshold some models fall on.
+TOLERANCE = 0.01
+FEW = {**SMALL, "runs": 500, "steps": 20, "looks": 1, "sampling_rate": 0.25, "repeat": 0}
+REDUCED = [{**FEW, "canary": PRINTED}, {**FEW, "canary": "mislabelled", "start": "shared"}]
+
+
+@study("sub-networks", tolerance=TOLERANCE, paper=grid(), live=REDUCED, reduced=REDUCED)
+def from_scratch(
     data: str,
     canary: str,
     start: str,
@@ -298,8 +333,8 @@ def cell(
 
     Parameters
     ----------
-    data : {"answers", "images"}
-        The records, see the head of this page, and with them the network.
+    data
+        The records, as in `records_of`, and with them the network.
     canary : str
         One of `CANARIES`, or "crafted input as printed".
     start : {"fresh", "shared"}
@@ -356,38 +391,22 @@ def cell(
     ]
 
 
-SCORES = ("paper", "since the start")
-CLIP, LEARNING_RATE = 5.0, 0.0018  # as in Table A1
-REPEATS = 3
-USUAL = {"start": "fresh", "epsilon": 10.0}
-LARGE = {**USUAL, "data": "answers", "runs": 400, "steps": 200, "looks": 5}
-SMALL = {**USUAL, "data": "images", "runs": 2_500, "steps": 500, "looks": 10}
-
-
-def grid() -> list[dict]:
-    """Return the cells of the paper's profile."""
-    cells = [
-        {**setting, "canary": canary, "sampling_rate": rate, "repeat": repeat}
-        for setting, canaries, rate, repeats in (
-            (SMALL, CANARIES, 0.0625, REPEATS),
-            (SMALL, CANARIES, 0.25, REPEATS),
-            (LARGE, CANARIES, 0.0625, 1),
-            (LARGE, CANARIES, 0.25, 1),
-            ({**SMALL, "start": "shared"}, [PRINTED, "crafted input", "mislabelled"], 0.0625, 1),
-            (SMALL, ["crafted input as printed"], 0.0625, 1),
-        )
-        for repeat in range(repeats)
-        for canary in canaries
-    ]
-    return cells
-
-
-GRID = {"paper": grid(), "quick": None}  # a single cell takes a minute
-
 # --- does the audit ever say too much? -----------------------------------------------------------
 
 
-def null_cell(data: str, canary: str, runs: int, *, rng: np.random.Generator) -> list[dict]:
+NULL_STEPS = 100
+
+
+@study(
+    "sub-networks-null",
+    tolerance=TOLERANCE,
+    paper=[
+        {"data": data, "canary": canary, "runs": runs}
+        for data, runs in (("images", 2_500), ("answers", 500))
+        for canary in (PRINTED, "mislabelled")
+    ],
+)
+def at_the_null(data: str, canary: str, runs: int, *, rng: np.random.Generator) -> list[dict]:
     """Audit where there is nothing to find: z was there in both worlds.
 
     Returns
@@ -412,42 +431,3 @@ def null_cell(data: str, canary: str, runs: int, *, rng: np.random.Generator) ->
         {"score": score, **audited(trained.kept[:, 0, at], trained.bits, int(rng.integers(2**31)))}
         for at, score in enumerate(scores)
     ]
-
-
-NULL_STEPS = 100
-NULL_GRID = {
-    "paper": [
-        {"data": data, "canary": canary, "runs": runs}
-        for data, runs in (("images", 2_500), ("answers", 500))
-        for canary in (PRINTED, "mislabelled")
-    ],
-    "quick": None,
-}
-
-# networks start from weights that torch draws, and sums of thousands of small numbers, in whose
-# order machines differ, decide which side of a threshold a few models fall on
-TOLERANCE = 0.05
-
-
-def run(n_jobs: int | None = None) -> Results:
-    """Audit networks from scratch; the quick profile reads what is stored."""
-    if GRID[profile()] is None:
-        return stored("sub-networks")
-    return experiment("sub-networks", cell, GRID["paper"], tolerance=TOLERANCE, n_jobs=n_jobs)
-
-
-def run_null(n_jobs: int | None = None) -> Results:
-    """Audit where nothing is to be found; the quick profile reads what is stored."""
-    if NULL_GRID[profile()] is None:
-        return stored("sub-networks-null")
-    return experiment(
-        "sub-networks-null", null_cell, NULL_GRID["paper"], tolerance=TOLERANCE, n_jobs=n_jobs
-    )
-
-
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from experiments.substitute import networks
-
-    for part in (networks.run, networks.run_null):
-        part(n_jobs=2)

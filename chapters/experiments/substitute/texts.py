@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from auditkit.datasets import load
-from auditkit.experiment import Results, experiment, profile
+from auditkit.experiment import study
 from experiments.substitute.heads import TOLERANCE
 from experiments.substitute.linear import CANARIES, Records, Training, audit_rows
 
@@ -48,7 +48,35 @@ def sentences(size: int, norm: float | None, repeat: int) -> Records:
     return Records(dealt, of_dealt, pool, of_pool, tested, of_tested, logits=1)
 
 
-def cell(
+def grid(scale: str) -> list[dict]:
+    """Return the cells: features as they come and centred, each canary at each sampling rate."""
+    if scale == "quick":
+        size = {"size": 250, "steps": 250, "runs": 500, "looks": 5}
+        settings = [(1.0, 8.0, 0), (1.0, None, 0)]
+        canaries: tuple[str, ...] = ("crafted gradient", "crafted input")
+    else:
+        size = {"size": 500, "steps": 2_500, "runs": 1_000, "looks": 10}
+        settings = [
+            (rate, norm, repeat)
+            for rate, norm in ((1.0, 8.0), (0.25, 8.0), (1.0, None))
+            for repeat in range(3)
+        ]
+        canaries = CANARIES
+    return [
+        {"canary": canary, "sampling_rate": rate, "norm": norm, "repeat": repeat, **size}
+        for rate, norm, repeat in settings
+        for canary in canaries
+    ]
+
+
+@study(
+    "sub-texts",
+    tolerance=TOLERANCE,
+    paper=grid("paper"),
+    live=grid("quick"),
+    reduced=grid("quick")[:2],
+)
+def fine_tuned(
     canary: str,
     sampling_rate: float,
     norm: float | None,
@@ -83,39 +111,3 @@ def cell(
         looks=looks,
         rng=rng,
     )
-
-
-def grid(scale: str) -> list[dict]:
-    """Return the cells: features as they come and centred, each canary at each sampling rate."""
-    if scale == "quick":
-        size = {"size": 250, "steps": 250, "runs": 500, "looks": 5}
-        settings = [(1.0, 8.0, 0), (1.0, None, 0)]
-        canaries: tuple[str, ...] = ("crafted gradient", "crafted input")
-    else:
-        size = {"size": 500, "steps": 2_500, "runs": 1_000, "looks": 10}
-        settings = [
-            (rate, norm, repeat)
-            for rate, norm in ((1.0, 8.0), (0.25, 8.0), (1.0, None))
-            for repeat in range(3)
-        ]
-        canaries = CANARIES
-    return [
-        {"canary": canary, "sampling_rate": rate, "norm": norm, "repeat": repeat, **size}
-        for rate, norm, repeat in settings
-        for canary in canaries
-    ]
-
-
-GRID = {scale: grid(scale) for scale in ("paper", "quick")}
-
-
-def run(n_jobs: int | None = None) -> Results:
-    """Audit heads on sentences at the scale of the profile."""
-    return experiment("sub-texts", cell, GRID[profile()], tolerance=TOLERANCE, n_jobs=n_jobs)
-
-
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from experiments.substitute import texts
-
-    texts.run(n_jobs=2)

@@ -1,11 +1,8 @@
 """The worst pair of datasets: accountants, audits, and where the Gaussian step goes wrong.
 
-Three experiments, each with a function of one cell. `cell` is Figure 1 of SUB, `accountants_cell`
-its Figure A5. `gaussian_step_cell` is not in the paper: on the same pair, whose laws are known, it
-holds what an audit says against what there is to find.
+`worst_pair` is Figure 1 of SUB, `accountants` its Figure A5. `gaussian_step` is not in the paper:
+on the same pair, whose laws are known, it holds what an audit says against what there is to find.
 """
-
-from itertools import product
 
 import numpy as np
 from scipy.special import ndtri
@@ -22,18 +19,31 @@ from auditkit import (
     two_worlds,
 )
 from auditkit.evidence import ErrorCounts, Scores
-from auditkit.experiment import Results, experiment, profile
+from auditkit.experiment import study
 from auditkit.mechanisms.worst_case import FinalSum, simulate_steps
 
 DELTA = 1e-5
 STEPS = 500
 REPEATS = 3
+# Nothing here depends on threads. On another machine the noise for a promise may differ in its last
+# digits, and a sum can then pass a cut.
+TOLERANCE = 1e-3
 METHODS = {"gaussian": "gaussian", "clopper-pearson": "approx"}  # and what audit_scores calls it
 
 # --- Figure 1: what an audit finds on the worst pair ----------------------------------------------
 
 
-def cell(
+@study(
+    "sub-worst-case",
+    tolerance=TOLERANCE,
+    paper={
+        "sampling_rate": [1.0, 0.25, 0.0625],
+        "epsilon": [1.0, 2.0, 4.0, 8.0, 10.0],
+        "runs": [25_000],
+    },
+    live={"sampling_rate": [1.0, 0.0625], "epsilon": [4.0, 10.0], "runs": [5_000]},
+)
+def worst_pair(
     sampling_rate: float, epsilon: float, runs: int, *, rng: np.random.Generator
 ) -> list[dict]:
     """Audit DP-SGD of a given ε under substitution on the worst pair, three times.
@@ -175,42 +185,47 @@ def promises(noise: float, sampling_rate: float, steps: int = STEPS) -> dict[str
     }
 
 
-GRID = {
-    "paper": {
-        "sampling_rate": [1.0, 0.25, 0.0625],
-        "epsilon": [1.0, 2.0, 4.0, 8.0, 10.0],
-        "runs": [25_000],
-    },
-    "quick": {"sampling_rate": [1.0, 0.0625], "epsilon": [4.0, 10.0], "runs": [5_000]},
-}
-
 # --- Figure A5: the accountants -------------------------------------------------------------------
 
 
-def accountants_cell(
-    sampling_rate: float,
-    noise_multiplier: float,
-    *,
-    rng: np.random.Generator,  # noqa: ARG001 - nothing is drawn
-) -> dict:
-    """Return what each adjacency promises for the same training."""
-    return promises(noise_multiplier, sampling_rate)
-
-
-ACCOUNTANTS_GRID = {
-    "paper": {
+@study(
+    "sub-accountants",
+    tolerance=TOLERANCE,
+    paper={
         "sampling_rate": [1.0, 0.5, 0.25, 0.125, 0.0625, 0.03125, 0.01],
         "noise_multiplier": [float(noise) for noise in np.round(2.0 ** np.arange(-1, 6.5, 0.5), 4)],
     },
-    "quick": {"sampling_rate": [1.0, 0.0625], "noise_multiplier": [1.0, 4.0, 16.0]},
-}
+    live={"sampling_rate": [1.0, 0.0625], "noise_multiplier": [1.0, 4.0, 16.0]},
+)
+def accountants(sampling_rate: float, noise_multiplier: float) -> dict:
+    """Return what each adjacency promises for the same training."""
+    return promises(noise_multiplier, sampling_rate)
+
 
 # --- beyond the paper: the Gaussian step ----------------------------------------------------------
 
 RATE = 1e-6  # an error rate below this no audit can measure
 
 
-def gaussian_step_cell(
+@study(
+    "sub-gaussian-step",
+    tolerance=TOLERANCE,
+    paper={
+        "sampling_rate": [1.0, 0.9, 0.5, 0.25, 0.0625],
+        "steps": [1, 2, 5, 20, 100, 500],
+        "epsilon": [4.0, 10.0],
+        "runs": [2_500],
+        "simulations": [200],
+    },
+    live={
+        "sampling_rate": [0.9, 0.25],
+        "steps": [1, 500],
+        "epsilon": [10.0],
+        "runs": [2_500],
+        "simulations": [20],
+    },
+)
+def gaussian_step(
     sampling_rate: float,
     steps: int,
     epsilon: float,
@@ -319,64 +334,3 @@ def _of_exact_rates(law: FinalSum, method: str) -> dict[str, float]:
 def _middle(law: FinalSum) -> float:
     """Return the error rate, the same in both worlds, of the cut at 0: half of 1 less δ(0)."""
     return 0.5 * (1.0 - float(law.delta(0.0)))
-
-
-GAUSSIAN_STEP_GRID = {
-    "paper": {
-        "sampling_rate": [1.0, 0.9, 0.5, 0.25, 0.0625],
-        "steps": [1, 2, 5, 20, 100, 500],
-        "epsilon": [4.0, 10.0],
-        "runs": [2_500],
-        "simulations": [200],
-    },
-    "quick": [
-        {
-            "sampling_rate": rate,
-            "steps": steps,
-            "epsilon": 10.0,
-            "runs": 2_500,
-            "simulations": 20,
-        }
-        for rate, steps in product([0.9, 0.25], [1, 500])
-    ],
-}
-
-# Nothing here depends on threads. On another machine the noise for a promise may differ in its last
-# digits, and a sum can then pass a cut.
-TOLERANCE = 1e-3
-
-
-def run(n_jobs: int | None = None) -> Results:
-    """Audit the worst pair at the scale of the profile."""
-    return experiment("sub-worst-case", cell, GRID[profile()], tolerance=TOLERANCE, n_jobs=n_jobs)
-
-
-def run_accountants(n_jobs: int | None = None) -> Results:
-    """Ask the accountants at the scale of the profile."""
-    return experiment(
-        "sub-accountants",
-        accountants_cell,
-        ACCOUNTANTS_GRID[profile()],
-        tolerance=TOLERANCE,
-        n_jobs=n_jobs,
-    )
-
-
-def run_gaussian_step(n_jobs: int | None = None) -> Results:
-    """Hold the Gaussian step against the truth at the scale of the profile."""
-    return experiment(
-        "sub-gaussian-step",
-        gaussian_step_cell,
-        GAUSSIAN_STEP_GRID[profile()],
-        tolerance=TOLERANCE,
-        n_jobs=n_jobs,
-    )
-
-
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from experiments.substitute import worst_case
-
-    worst_case.run(n_jobs=2)
-    worst_case.run_accountants(n_jobs=2)
-    worst_case.run_gaussian_step(n_jobs=2)

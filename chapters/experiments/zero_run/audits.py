@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import expit
 
-from auditkit import GaussianDP, zero_run, zero_run_bootstrap
+from auditkit import zero_run, zero_run_bootstrap
 from auditkit.attacks.membership import posterior_log_odds, top_guesses
 
 DELTA = 1e-5
@@ -100,8 +100,3 @@ def _bound(guesses, members, propensity, correction, seed):
     if propensity.ndim == 1:
         return zero_run(guesses, members, propensity, confidence=1.0 - LEVEL, **options)
     return zero_run_bootstrap(guesses, members, propensity, confidence=1.0 - 2 * LEVEL, **options)
-
-
-def epsilon_of(mu: float) -> float:
-    """Return ε at the chapter's δ."""
-    return float(GaussianDP(mu).epsilon(DELTA))

@@ -9,7 +9,7 @@ import numpy as np
 
 from auditkit.attacks.membership import inner_product
 from auditkit.attacks.propensity import fit_propensity, propensity_bootstrap
-from auditkit.experiment import Results, experiment, profile
+from auditkit.experiment import study
 from auditkit.mechanisms.noisy_sum import PulledSphere, noisy_sum
 from experiments.zero_run.audits import EXAMPLES, audit_rows
 from experiments.zero_run.synthetic import ESTIMATED, MU, PLACEBO, TARGET, TRUE, WIDE
@@ -17,7 +17,20 @@ from experiments.zero_run.synthetic import ESTIMATED, MU, PLACEBO, TARGET, TRUE,
 RESAMPLED = "bootstrapped"
 
 
-def cell(
+@study(
+    "zero-procedure",
+    # in many dimensions propensities change places for a rounding error, and thinning draws anew
+    tolerance=0.01,
+    paper={
+        "dimension": [WIDE],
+        "rho": [1.0, 0.9, 0.5, 0.25],
+        "seed": list(range(10)),
+        "bootstraps": [200],
+    },
+    live={"dimension": [300], "rho": [0.5], "seed": [0], "bootstraps": [20]},
+    reduced=[{"dimension": 50, "rho": 0.25, "seed": seed, "bootstraps": 5} for seed in (1, 2)],
+)
+def whole_procedure(
     dimension: int, rho: float, seed: int, bootstraps: int, rng: np.random.Generator
 ) -> list[dict]:
     """Audit the sum of the members, and one of others, with three kinds of propensities."""
@@ -42,27 +55,3 @@ def cell(
         for source, propensity in propensities.items()
         for row in audit_rows(scores, members, propensity, fitted=source != TRUE, rng=rng)
     ]
-
-
-GRID = {
-    "paper": {
-        "dimension": [WIDE],
-        "rho": [1.0, 0.9, 0.5, 0.25],
-        "seed": list(range(10)),
-        "bootstraps": [200],
-    },
-    "quick": {"dimension": [300], "rho": [0.5], "seed": [0], "bootstraps": [20]},
-}
-
-
-def run(n_jobs: int | None = None) -> Results:
-    """Run the grid of the profile."""
-    # as in the synthetic game, and a quantile rests on a few of the resamples
-    return experiment("zero-procedure", cell, GRID[profile()], tolerance=0.1, n_jobs=n_jobs)
-
-
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from experiments.zero_run import procedure
-
-    procedure.run(n_jobs=1)

@@ -16,12 +16,13 @@ from scipy.stats import rankdata
 
 from auditkit.attacks.propensity import (
     conservative_propensity,
-    diagnose_propensity,
     fit_propensity,
     propensity_bootstrap,
+    rival_guesses,
 )
+from auditkit.bounds.propensity import diagnose_propensity
 from auditkit.datasets import load
-from auditkit.experiment import Results, experiment, profile, stored
+from auditkit.experiment import study
 from auditkit.models.networks import mlp
 from auditkit.models.training import Models, fit_many
 from experiments.zero_run.audits import EXAMPLES, LEVEL, audit_rows
@@ -54,19 +55,29 @@ class Game(NamedTuple):
     placebo: tuple[np.ndarray, np.ndarray]
 
 
-def cell(data: str, split: str, seed: int, bootstraps: int, rng: np.random.Generator) -> list[dict]:
+def audits(
+    data: str,
+    split: str,
+    seed: int,
+    bootstraps: int,
+    passes: int = PASSES,
+    digits: int | None = None,
+    *,
+    rng: np.random.Generator,
+) -> list[dict]:
     """Audit a network by its losses, and one that was trained on other members.
 
     "OOD" has members and others of different laws; in "IID" both are drawn alike. The attack is the
     loss: members have a low one. ``auc``, ``kept_share`` and ``refused`` are what the diagnostics
-    say of each set of propensities.
+    say of each set of propensities. Where two propensities change places thinning draws anew: those
+    rounded to a few `digits` stay in order on other processors.
     """
     pool, game = DATA[data](split, rng)
     examples, members = game.audited
     inputs, labels = pool.inputs[examples], pool.labels[examples]
     scores = {
         name: -model.losses(inputs, labels)[0].astype(np.float64)
-        for name, model in zip((TARGET, PLACEBO), networks(pool, game, seed), strict=True)
+        for name, model in zip((TARGET, PLACEBO), networks(pool, game, seed, passes), strict=True)
     }
     seen, spare = pool.seen[game.fitting[0]], game.fitting[1]
     wanted = pool.seen[examples]
@@ -77,10 +88,13 @@ def cell(data: str, split: str, seed: int, bootstraps: int, rng: np.random.Gener
     }
     if pool.odds is not None:
         propensities[TRUE] = expit(pool.odds[examples])
+    if digits is not None:
+        propensities = {name: found.round(digits) for name, found in propensities.items()}
     rows = []
     for source, propensity in propensities.items():
         typical = propensity if propensity.ndim == 1 else np.median(propensity, axis=0)
-        report = diagnose_propensity(wanted, members, typical, rng=rng)
+        rival = rival_guesses(wanted, members, typical, rng=rng)
+        report = diagnose_propensity(typical, members, *rival, rng=rng)
         about = {
             "auc": report.auc,
             "kept_share": report.kept,
@@ -97,7 +111,7 @@ def cell(data: str, split: str, seed: int, bootstraps: int, rng: np.random.Gener
     return rows
 
 
-def networks(pool: Pool, game: Game, seed: int) -> list[Models]:
+def networks(pool: Pool, game: Game, seed: int, passes: int) -> list[Models]:
     """Train the audited network and the placebo's, each on about 5,000 members."""
     sets = [rows[own] for rows, own in (game.audited, game.placebo)]
     seeds = np.random.SeedSequence((seed, 8)).generate_state(len(sets))
@@ -108,7 +122,7 @@ def networks(pool: Pool, game: Game, seed: int) -> list[Models]:
             pool.inputs[rows],
             pool.labels[rows],
             seeds=[one],
-            epochs=PASSES,
+            epochs=passes,
             batch_size=64,
             learning_rate=1e-3,
             optimizer="adam",
@@ -194,7 +208,7 @@ def census() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @cache
-def patients() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def patient_records() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return one row of each patient, so that nobody is a member and not one."""
     data = load("patients")
     features = data["features"].astype(np.float64)
@@ -205,7 +219,7 @@ def patients() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return features[rows].astype(np.float32), data["labels"][rows], data["years"][rows]
 
 
-TABLES = {CENSUS: census, PATIENTS: patients}
+TABLES = {CENSUS: census, PATIENTS: patient_records}
 DATA = {
     MIX: partial(of_images, MIX),
     HARD: partial(of_images, HARD),
@@ -214,37 +228,24 @@ DATA = {
 }
 
 
-def grid(data: list[str], seeds: int, bootstraps: int) -> dict:
-    """Return the cells for some of the data."""
-    return {
-        "data": data,
-        "split": [IID, OOD],
-        "seed": list(range(seeds)),
-        "bootstraps": [bootstraps],
-    }
+def cells(data: list[str]) -> dict:
+    """Return the paper profile's cells for some of the data."""
+    return {"data": data, "split": [IID, OOD], "seed": list(range(5)), "bootstraps": [600]}
 
 
-GRID = {
-    "paper": {
-        "zero-real": grid([MIX, HARD, CENSUS], 5, 600),
-        "zero-patients": grid([PATIENTS], 5, 600),
-    },
-    "quick": {"zero-real": grid([MIX], 1, 20), "zero-patients": None},  # patients are not shipped
-}
-
-
-def run(name: str = "zero-real", n_jobs: int | None = None) -> Results:
-    """Run the grid of the profile; of patients the quick one draws from what is stored."""
-    cells = GRID[profile()][name]
-    if cells is None:
-        return stored(name)
-    # rounding grows in training; with two threads bounds moved by 0.05 at most
-    return experiment(name, cell, cells, tolerance=0.2, n_jobs=n_jobs)
-
-
-if __name__ == "__main__":
-    # by its name, which the provenance keeps: this very file would be called __main__
-    from experiments.zero_run import real
-
-    for name in GRID["paper"]:
-        real.run(name, n_jobs=1)
+real = study(
+    "zero-real",
+    tolerance=0.02,
+    paper=cells([MIX, HARD, CENSUS]),
+    live={"data": [MIX], "split": [IID, OOD], "seed": [0], "bootstraps": [20]},
+    reduced=[
+        {"data": MIX, "split": split, "seed": seed, "bootstraps": 5, "passes": 4, "digits": 2}
+        for split, seed in ((IID, 1), (OOD, 0))
+    ],
+)(audits)
+patients = study(
+    "zero-patients",
+    tolerance=0.02,
+    paper=cells([PATIENTS]),
+    needs="the tables of the Heritage Health Prize, which are not ours to ship",
+)(audits)

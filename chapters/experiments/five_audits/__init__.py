@@ -1,0 +1,1 @@
+"""One image classifier, and every audit of the book turned on it."""
