@@ -171,7 +171,7 @@ class Study:
                 **({"sources": now["sources"]} if "sources" in now else {}),
                 "tolerance": self.tolerance,
                 "reduced": plain_json(reduced),
-                "stamped": {"cell": cell, "versions": now["versions"]},
+                "stamped": {"cell": plain_json(cell), "versions": now["versions"]},
             },
         )
         return cell

@@ -55,7 +55,7 @@ def choose(told: argparse.Namespace, parser: argparse.ArgumentParser) -> list:
         return list(every.values())
     if not told.ids:
         parser.error("name a study or the start of its id, or say --all")
-    found = {}
+    found: dict = {}
     for wanted in told.ids:
         fitting = [wanted] if wanted in every else [one for one in every if one.startswith(wanted)]
         if not fitting:
@@ -123,7 +123,7 @@ def run_apart(told: argparse.Namespace) -> int:
 
     def one(ids: Iterable[str]) -> int:
         command = [sys.executable, "-m", "experiments", "run", "--here", *ids]
-        return subprocess.run(command, env=os.environ | ENVIRONMENT, check=False).returncode
+        return subprocess.run(command, check=False).returncode
 
     with ThreadPoolExecutor(told.jobs) as several:
         return max(several.map(one, groups))
@@ -133,7 +133,7 @@ def recompute(chosen: list) -> int:
     """Run every affordable stored cell again, and name what does not come out as stored."""
     failed = 0
     for study in chosen:
-        if study.needs:
+        if study.needs and not study.reduced:
             print(f"{study.id}: left out, needs {study.needs}")
             continue
         for cell, rows in study.affordable():
@@ -154,11 +154,14 @@ def stamp(chosen: list) -> int:
             continue
         try:
             print(f"{study.id}: {study.stamp()} comes out equal", flush=True)
-        except (AssertionError, ValueError, FileNotFoundError) as error:
+        except (AssertionError, ValueError, OSError, ImportError) as error:
             failed += 1
             print(f"{study.id}: not stamped: {error}", flush=True)
     return int(failed > 0)
 
 
 if __name__ == "__main__":
+    if not os.environ.keys() >= ENVIRONMENT.keys():  # which Python reads when it starts
+        again = [sys.executable, "-m", "experiments", *sys.argv[1:]]
+        os.execve(sys.executable, again, os.environ | ENVIRONMENT)
     sys.exit(main())

@@ -75,11 +75,11 @@ one = stored("five-audits").assign(canary="")
 one["training"] = training_of(one)
 gaussian = one.query("family == 'gaussian'").groupby(["method", "training"], observed=True)["found"]
 halves = gaussian.mean().round(1)
-for method, said in (
+for method, both in (
     ("one run, the coins without a shift", (0.6, 1.8)),
     ("no shift, propensity ½", (0.6, 2.9)),
 ):
-    assert tuple(halves[method][[SHORT, LONG]]) == said
+    assert tuple(halves[method][[SHORT, LONG]]) == both
 
 # a known shift costs: 0.2 with the paper's correction, 1.3 with the sharper one
 assert round(found("zero run: shift known", LONG), 1) == 1.3

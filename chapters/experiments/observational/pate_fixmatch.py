@@ -52,7 +52,7 @@ def queries(epsilon: float) -> int:
     reduced={"epsilon": [math.inf, 10.0], "seed": [0], "size": [2500], "games": [5]},
     # Rounding decides on which side of the threshold a guess falls, and the rest follows: in a
     # whole cell one in 200 of a student's labels is another with two threads.
-    tolerance=0.1,
+    tolerance=0.05,
     needs="the images of CIFAR-10 and the encoder, as data/README.md says",
 )
 def voted_images(
@@ -120,10 +120,10 @@ def views(size: int) -> tuple[np.ndarray, np.ndarray]:
     less than half of the images, which is for tests, features with noise stand in: those are here.
     """
     if size < WHOLE:
-        seen = split(size).audited.features
-        noise = np.random.default_rng(0).normal(scale=0.5 * seen.std(), size=(3, *seen.shape))
+        plain = split(size).audited.features
+        noise = np.random.default_rng(0).normal(scale=0.5 * plain.std(), size=(3, *plain.shape))
         noise = noise.astype(np.float32)
-        return seen + 0.2 * noise[:1], seen + noise[1:]
+        return plain + 0.2 * noise[:1], plain + noise[1:]
     data, whole = load("cifar10", part="features"), load("cifar10", part="complete")
     shown = whole["train_images"][len(whole["train_images"]) // 2 :]
 

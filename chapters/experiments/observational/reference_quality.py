@@ -50,7 +50,7 @@ OVERFITTED = 6  # times as many
         | {"size": 1000, "games": 5}
         for epsilon, training in ((math.inf, "stopped"), (0.0, "overfitted"))
     ],
-    tolerance=0.02,
+    tolerance=0.1,  # whole cells differ by up to 0.07 on another processor
 )
 def with_worse_reference(
     epsilon: float,

@@ -46,8 +46,8 @@ class Split(NamedTuple):
 @study(
     "obs-texts",
     paper={"data": ["imdb"], "games": [100], "seed": [0, 1, 2, 3, 4]},
-    reduced={"data": [MADE_UP], "games": [5], "seed": [0, 1]},
-    tolerance=0.02,
+    reduced={"data": [MADE_UP], "games": [20], "seed": [0, 1]},
+    tolerance=0.05,  # of 200 texts a single guess that rounding turns is a part one sees
     needs="the film reviews of IMDB, which data/README.md says how to fetch",
 )
 def protected_texts(data: str, games: int, seed: int, rng: np.random.Generator) -> list[dict]:
