@@ -105,9 +105,9 @@ def merged(app: Sphinx) -> dict[str, str]:
 
 def leave_addresses(app: Sphinx, docname: str, source: list[str]) -> None:
     """Keep the anchors of figures that have left a chapter: where each of them stands now."""
-    appendix = docname.replace("chapters/", APPENDICES, 1)
-    if appendix not in app.env.found_docs or docname.startswith(APPENDICES):
+    if not docname.startswith("chapters/") or docname.startswith(APPENDICES):
         return
+    appendix = docname.replace("chapters/", APPENDICES, 1)
     found = {entry["id"]: entry for entry in entries(app)}
     gone = {id_: id_ for id_, entry in found.items() if entry["page"] == f"{appendix}.html"}
     chapter = {entry["id"] for entry in found.values() if entry["page"] == f"{docname}.html"}

@@ -98,7 +98,8 @@ def status(chosen: list) -> int:
             changed = ["nothing is stored"]
         if changed or under_way:
             stale += bool(changed)
-            print(f"{study.id}: {', '.join(changed) or 'current'}{under_way}")
+            more = f" and {len(changed) - 6} more" if len(changed) > 6 else ""
+            print(f"{study.id}: {', '.join(changed[:6]) or 'current'}{more}{under_way}")
     print(f"{len(chosen) - stale} of {len(chosen)} are current")
     return int(stale > 0)
 

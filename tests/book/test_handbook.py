@@ -238,7 +238,7 @@ def test_every_picture_of_the_book_is_listed_and_is_a_slide():
     slides = (book_site.SITE / "book/slides.html").read_text(encoding="utf-8")
     assert [row["id"] for row in figures if f'id="{row["id"]}"' not in listed] == []
     pictures = {row["id"] for row in figures if row["png"]}
-    assert set(re.findall(r'<section id="([A-Z]+-F\w+)"', slides)) == pictures
+    assert set(re.findall(r'<section id="([A-Z]+-[FT]\w+)"', slides)) == pictures
     assert all(book_site.is_sentence(alt) for alt in re.findall(r'<img[^>]*alt="([^"]*)"', slides))
 
 
@@ -330,10 +330,10 @@ def test_times_are_those_of_the_build_and_of_the_stored_results(tmp_path):
 def test_every_notebook_of_the_site_has_its_time_and_memory(pages):
     html = pages["book/times.html"].path.read_text(encoding="utf-8")
     table = html.partition("<tbody>")[2].partition("</tbody>")[0]
-    notebooks = sorted((ROOT / "_build/jupyter_execute").rglob("*.ipynb"))
+    run = ROOT / "_build/jupyter_execute"
     linked = set(re.findall(r'href="([^"#]+)', table))
-    there = [f"{path.parent.name}/{path.stem}.html" for path in notebooks]
-    assert [page for page in there if not linked & {f"../{page}", Path(page).name}] == []
+    there = [path.relative_to(run).with_suffix(".html") for path in sorted(run.rglob("*.ipynb"))]
+    assert [page for page in there if not linked & {f"../{page}", page.name}] == []
     assert all(int(text.replace(",", "")) > 50 for text in re.findall(r"([\d,]+) MB", table))
 
 
