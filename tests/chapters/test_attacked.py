@@ -41,7 +41,7 @@ def test_a_shuffle_with_a_seed_is_seen(monkeypatch):
 
 
 def test_no_stored_cell_exceeds_its_level():
-    rows = stored("validity-attacked").rows
+    rows = stored("validity-attacked").to_dict("records")
     assert 150 <= len(rows) <= 300
     assert min(row["simulations"] for row in rows) >= 2000
     for row in rows:
