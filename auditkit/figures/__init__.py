@@ -6,7 +6,8 @@ drawn where it is explained, in the chapters.
 
 from auditkit.figures.address import FOLDER, LIST, Citable, citable
 from auditkit.figures.diagram import diagram
-from auditkit.figures.drawing import Drawing, draw, spread, table
+from auditkit.figures.drawing import Drawing, draw
+from auditkit.figures.means import spread, table
 from auditkit.figures.style import GREY, INK, PALETTE, house_style, svg
 
 __all__ = [

@@ -141,13 +141,14 @@ def citable(
         "bibtex": _bibtex(id, title, answers),
     }
     names = [origin["id"] for origin in origins if origin["profile"] == "paper"]
+    made = provenance()
     about = {
         **entry,
         "alt": alt,
         "sha256": {kind: hashlib.sha256(content).hexdigest() for kind, content in files.items()},
         "experiments": origins,
         "command": f"python -m experiments run {' '.join(names)}" if names else "make book",
-        **{key: provenance()[key] for key in ("versions", "machine")},
+        **{key: made[key] for key in ("versions", "machine")},
     }
     files["json"] = (json.dumps(about, indent=1, ensure_ascii=False) + "\n").encode()
     folder = Path(directory or os.environ.get("AUDITKIT_FIGURES") or home() / "_build" / "figures")
