@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from auditkit.bounds.one_run import best_over_thresholds, largest_rejected, one_run_fdp
+from auditkit.bounds.one_run_fdp import best_over_thresholds, largest_rejected, one_run_fdp
 
 TOLERANCE = 1e-8
 CONFIDENCES = (0.9, 0.95, 0.99, 0.999)

@@ -12,7 +12,7 @@ from scipy.special import betainc, betaln
 from auditkit import _check
 from auditkit._types import Floats, Ints
 from auditkit.bounds.games import OneRunGame, plausible_count
-from auditkit.bounds.one_run import one_run_fdp
+from auditkit.bounds.one_run_fdp import one_run_fdp
 from auditkit.bounds.result import Bound
 from auditkit.bounds.scores import audit
 from auditkit.bounds.tradeoff import TradeOff

@@ -16,7 +16,8 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
-from auditkit.bounds.one_run import one_run, one_run_fdp
+from auditkit.bounds.one_run import one_run
+from auditkit.bounds.one_run_fdp import one_run_fdp
 from auditkit.bounds.panoramia import panoramia_ceiling
 from auditkit.bounds.scores import limits_of
 from auditkit.bounds.tradeoff import GaussianDP

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from auditkit import _check
 from auditkit.bounds.games import OneRunGame, TwoWorldsGame
-from auditkit.bounds.one_run import one_run, one_run_fdp
+from auditkit.bounds.one_run import one_run
+from auditkit.bounds.one_run_fdp import one_run_fdp
 from auditkit.bounds.result import Bound
 from auditkit.bounds.tradeoff import TradeOff
 from auditkit.bounds.zero_run_game import ZeroRunGame

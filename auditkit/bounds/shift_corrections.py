@@ -17,7 +17,8 @@ from scipy.special import expit, ndtri
 from auditkit import _check, _keyed
 from auditkit._types import Bools, Floats, Ints, Randomness
 from auditkit.bounds.clopper_pearson import upper_limit
-from auditkit.bounds.one_run import largest_rejected, one_run
+from auditkit.bounds.one_run import one_run
+from auditkit.bounds.one_run_fdp import largest_rejected
 from auditkit.bounds.poisson_binomial import largest_epsilon
 from auditkit.bounds.sharp_tampering import KeepTable
 

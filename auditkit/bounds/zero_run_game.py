@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from auditkit import _check, _keyed
 from auditkit._types import Floats, Ints
 from auditkit.bounds.games import Candidates, OneRunGame
-from auditkit.bounds.one_run import one_run_fdp
+from auditkit.bounds.one_run_fdp import one_run_fdp
 from auditkit.bounds.result import Bound
 from auditkit.bounds.shift_corrections import games_of, shift_of
 from auditkit.bounds.zero_run import zero_run

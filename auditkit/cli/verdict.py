@@ -11,7 +11,8 @@ from auditkit import _keyed
 from auditkit._types import Floats
 from auditkit.bounds.games import OneRunGame, TwoWorldsGame
 from auditkit.bounds.observational import observational_label
-from auditkit.bounds.one_run import one_run, one_run_fdp
+from auditkit.bounds.one_run import one_run
+from auditkit.bounds.one_run_fdp import one_run_fdp
 from auditkit.bounds.panoramia import panoramia
 from auditkit.bounds.result import Bound, short_of
 from auditkit.bounds.scores import FIXED_SIZE, TEN, Game, audit, audit_scores, limits_of

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 from auditkit.bounds.observational import observational_label, tau_from_placebo
-from auditkit.bounds.one_run import one_run_fdp
+from auditkit.bounds.one_run_fdp import one_run_fdp
 from auditkit.bounds.tradeoff import PureDP
 from auditkit.thresholds import Bonferroni, Fixed, MultiSplit, Split, Sweep
 

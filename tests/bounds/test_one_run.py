@@ -10,7 +10,8 @@ from scipy import stats
 from scipy.special import expit, ndtr, ndtri
 
 from auditkit.bounds import one_run as module
-from auditkit.bounds.one_run import best_over_thresholds, largest_rejected, one_run, one_run_fdp
+from auditkit.bounds.one_run import one_run
+from auditkit.bounds.one_run_fdp import best_over_thresholds, largest_rejected, one_run_fdp
 from auditkit.bounds.tradeoff import ApproxDP, CustomTradeOff, GaussianDP, PureDP
 
 relaxed = settings(max_examples=50, deadline=None)

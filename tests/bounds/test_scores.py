@@ -11,7 +11,8 @@ from scipy.special import ndtri
 from scipy.stats import binom
 
 from auditkit.bounds.games import OneRunGame, TwoWorldsGame
-from auditkit.bounds.one_run import COINS, one_run, one_run_fdp
+from auditkit.bounds.one_run import COINS, one_run
+from auditkit.bounds.one_run_fdp import one_run_fdp
 from auditkit.bounds.result import Bound
 from auditkit.bounds.scores import audit, audit_scores
 from auditkit.bounds.tradeoff import GaussianDP, PureDP

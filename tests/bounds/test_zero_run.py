@@ -12,7 +12,8 @@ from scipy.optimize import linprog
 from scipy.special import betaincinv, expit, logit, ndtri
 from scipy.stats import binom
 
-from auditkit.bounds.one_run import one_run, one_run_fdp
+from auditkit.bounds.one_run import one_run
+from auditkit.bounds.one_run_fdp import one_run_fdp
 from auditkit.bounds.poisson_binomial import largest_epsilon, poisson_binomial_tail
 from auditkit.bounds.propensity import reject_propensity
 from auditkit.bounds.shift_corrections import games_of, mean_peak

@@ -23,7 +23,7 @@ from auditkit import (
     observational_label,
     one_run_fdp,
 )
-from auditkit.bounds.one_run import _rejects
+from auditkit.bounds.one_run_fdp import _rejects
 from auditkit.evidence import Scores
 
 ONE, BOTH = validity.ONE, validity.BOTH

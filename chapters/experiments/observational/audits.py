@@ -17,7 +17,7 @@ from auditkit import GaussianDP, one_run_fdp
 from auditkit.attacks.label_inference import label_scores, repeat_label_game
 from auditkit.attacks.membership import difficulty_calibration, rmia
 from auditkit.bounds.observational import tau_from_placebo
-from auditkit.bounds.one_run import best_over_thresholds
+from auditkit.bounds.one_run_fdp import best_over_thresholds
 from auditkit.evidence import GuessCounts
 from auditkit.thresholds import Fixed
 

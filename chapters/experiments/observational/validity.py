@@ -16,7 +16,7 @@ from scipy.stats import binom
 
 from auditkit import Fixed, GaussianDP, MultiSplit, Split, one_run_fdp
 from auditkit.attacks.label_inference import label_game
-from auditkit.bounds.one_run import best_over_thresholds
+from auditkit.bounds.one_run_fdp import best_over_thresholds
 from auditkit.experiment import study
 from experiments.observational.randomized_response import attacks, mix, respond
 from experiments.validity import clopper_pearson

@@ -21,7 +21,7 @@ from auditkit.attacks.propensity import (
     fit_propensity,
     propensity_bootstrap,
 )
-from auditkit.bounds.one_run import one_run_fdp
+from auditkit.bounds.one_run_fdp import one_run_fdp
 from auditkit.bounds.poisson_binomial import poisson_binomial_tail
 from auditkit.experiment import study
 from auditkit.mechanisms.noisy_sum import PulledSphere
