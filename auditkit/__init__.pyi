@@ -5,6 +5,7 @@ from .accounting import dp_sgd_epsilon as dp_sgd_epsilon
 from .accounting import group_privacy as group_privacy
 from .accounting import noise_multiplier_for as noise_multiplier_for
 from .bounds.observational import observational_label as observational_label
+from .bounds.one_run import check_certificate as check_certificate
 from .bounds.one_run import one_run as one_run
 from .bounds.one_run_fdp import one_run_fdp as one_run_fdp
 from .bounds.panoramia import panoramia as panoramia

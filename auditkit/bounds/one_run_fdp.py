@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 
 from auditkit import _check
 from auditkit._types import Floats, Ints
-from auditkit.bounds.one_run import COINS, FEW, FIXED_NUMBER, border, operating_point
+from auditkit.bounds.one_run import COINS, FIXED_NUMBER, border, operating_point
+from auditkit.bounds.one_run_steinke import FEW
 from auditkit.bounds.result import Bound, plain
 from auditkit.bounds.tradeoff import (
     GaussianDP,

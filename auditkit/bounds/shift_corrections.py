@@ -7,16 +7,15 @@ the count is read; each one here maps counts and shifts to the largest parameter
 
 from dataclasses import dataclass
 from functools import cache, cached_property
-from math import exp, inf, log, log1p, sqrt
+from math import inf, sqrt
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 from scipy.special import expit, ndtri
 
 from auditkit import _check, _keyed
 from auditkit._types import Bools, Floats, Ints, Randomness
-from auditkit.bounds.clopper_pearson import upper_limit
+from auditkit.bounds.one_run import largest_epsilon as exact_limit
 from auditkit.bounds.one_run import one_run
 from auditkit.bounds.one_run_fdp import largest_rejected
 from auditkit.bounds.poisson_binomial import largest_epsilon
@@ -193,45 +192,10 @@ def _thinned_epsilon(game: Game, shifts: Floats, level: float, delta: float) -> 
     return result, counted
 
 
-def _limit(kept: int, guesses: int, slack: float, level: float) -> float:
-    """Return the largest ε whose chance of `kept` correct guesses is at most the level.
-
-    The chance is a binomial tail, which grows with ε, plus `slack` e^-ε times `mean_peak`, which
-    falls. Solving for the tail with the last value of the second term comes down to the largest
-    root from above.
-    """
-    if kept == 0:
-        return 0.0
-    epsilon, room = inf, level
-    while room > 0.0:
-        wrong = float(upper_limit(guesses - kept, guesses, room))
-        reached = log1p(-wrong) - log(wrong)
-        if reached <= 0.0:
-            break
-        if epsilon - reached < 1e-12:
-            return reached
-        epsilon = reached
-        room = level - (slack * exp(-epsilon) * mean_peak(guesses, epsilon) if slack > 0.0 else 0.0)
-    return 0.0
-
-
-@njit(cache=True)
-def mean_peak(guesses: int, epsilon: float) -> float:
-    """Return the mean, over k below `guesses`, of the largest probability of Binomial(k, p).
-
-    Here p is sigmoid(ε). The peak is followed from k to k + 1 at the number of failures, which
-    either stays or grows by one.
-    """
-    failure = 1.0 / (1.0 + exp(epsilon))
-    peak, failures, total = 1.0, 0, 0.0
-    for k in range(guesses):
-        total += peak
-        if int((k + 2) * failure) > failures:
-            failures += 1
-            peak *= (k + 1) / failures * failure
-        else:
-            peak *= (k + 1) / (k + 1 - failures) * (1.0 - failure)
-    return total / guesses
+def _limit(kept: int, guesses: int, weight: float, level: float) -> float:
+    """Return the largest ε whose chance of `kept` correct guesses is at most the level."""
+    counts = np.array(kept), np.array(guesses), np.array(weight)
+    return float(exact_limit(*counts, level=level)[0])
 
 
 def _allowance(guesses: int, slack: float, level: float) -> tuple[int, float]:

@@ -153,25 +153,28 @@ def zero_run(
     an ε above it may be rejected again; the largest such ε, which Section 6 asks for, exceeds the
     truth too often (in 6.6% of 3,000 runs at level 5%, randomised response with ε = 1, shift 2).
     Algorithm 9 as printed thins by :math:`e^{-\varepsilon_i}` and then compares with the untampered
-    threshold: it pays twice, and shows less than either. The chance of v kept guesses is at most
+    threshold: it pays twice, and shows less than either. The count is read by the law of
+    `one_run`: with all propensities at 1/2 the two audits are one.
 
-    .. math:: P(Z \ge v) + m \delta e^{-\varepsilon}
-              \frac1r \sum_{k<r} \max_j P(\mathrm{Bin}(k, p) = j),
-              \qquad Z \sim \mathrm{Bin}(r, p),\ p = \frac{1}{1 + e^{-\varepsilon}}.
-
-    The second term replaces the one printed in Theorem 5.1, :math:`m\delta(1+e^{-\varepsilon})
-    \sum_{i \le v} P(Z = v-i)/i`. That one is too small for small v: the best (1/2, δ)-DP mechanism
-    on two fair coins, a linear program, gets at least one right with probability
+    That replaces the δ-term printed in Theorem 5.1, :math:`m\delta(1+e^{-\varepsilon})
+    \sum_{i \le v} P(Z = v-i)/i`, which is too small for small v: the best (1/2, δ)-DP mechanism on
+    two fair coins, a linear program, gets at least one right with probability
     :math:`P(Z \ge 1) + 0.52\,\delta`, and the theorem allows 0.46 δ. Its proof draws the terms of
-    :math:`B'_m` independently of the successes so far, on which they may depend. In its place: let
-    :math:`L_i` be the privacy loss on i given all other memberships. Given the output and these, a
-    guess is kept and right with chance at most :math:`p + e_i`, where
-    :math:`e_i = (1-p)(1 - e^{\varepsilon - L_i})_+`, and by Proposition 7
-    :math:`\mathrm{E}\, e_i \le e^{-\varepsilon}\delta`. Reveal the r
-    guesses in random order, with :math:`G` the chance to reach v if the k guesses to come are right
-    with chance p. An excess :math:`e_i` moves the count up by one, which raises G by at
-    most the largest probability of :math:`\mathrm{Bin}(k, p)`; k is uniform on 0, …, r - 1 and
-    independent of the rest. Summing the steps gives the bound.
+    :math:`B'_m` independently of the successes so far, on which they may depend. In its place, let
+    N count the kept guesses and :math:`a_k` be as in the notes of `one_run`, and write
+    :math:`A = a_{N+1}` without guess i, :math:`R_i` and :math:`W_i` for the means of A where guess
+    i is right and wrong. (ε, δ)-DP on either side of coin i gives
+    :math:`R_i \le e^{\varepsilon+\varepsilon_i} W_i + \lambda\delta`. Guess i is kept with weight
+    :math:`b_i R_i`, and not kept with :math:`W_i + (1-b_i) R_i`. The choice of :math:`b_i` makes
+
+    .. math:: b_i R_i - e^{\varepsilon} (W_i + (1-b_i) R_i)
+              = e^{-\varepsilon_i} R_i - e^{\varepsilon} W_i
+              \le e^{-\varepsilon_i} \lambda\delta.
+
+    Summed over i, :math:`\mathrm{E}[N a_N] \le e^\varepsilon \mathrm{E}[(r-N) a_{N+1}] +
+    \lambda\delta \sum_i e^{-\varepsilon_i}`; the rest is the proof of `one_run`. The sum is m at
+    most. Taking m for it costs little, and keeps Corollary 2. Whether a mechanism attains the sum
+    for unequal propensities is open.
 
     *Untampered.* With δ > 0 a number u of correct guesses, fixed by m, r, δ and the level, is given
     away: more than u owe their success to the excess with probability at most

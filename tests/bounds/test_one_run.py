@@ -1,6 +1,7 @@
 """The count of correct guesses in one run proves what it can, and nothing beyond."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,9 +10,9 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import expit, ndtr, ndtri
 
-from auditkit.bounds import one_run as module
-from auditkit.bounds.one_run import one_run
+from auditkit.bounds.one_run import COINS, FIXED_NUMBER, one_run
 from auditkit.bounds.one_run_fdp import best_over_thresholds, largest_rejected, one_run_fdp
+from auditkit.bounds.one_run_steinke import worst_chance as steinke_chance
 from auditkit.bounds.tradeoff import ApproxDP, CustomTradeOff, GaussianDP, PureDP
 
 relaxed = settings(max_examples=50, deadline=None)
@@ -94,14 +95,15 @@ def highest_share(level, runs):
 
 @pytest.mark.parametrize(("r", "c", "approximate", "gaussian"), PEERS)
 def test_the_figures_of_other_implementations_are_met(r, c, approximate, gaussian):
-    assert one_run(c, r, 10_000, delta=1e-5).epsilon == pytest.approx(approximate, abs=2e-5)
+    steinke = one_run(c, r, 10_000, method="steinke").epsilon
+    assert steinke == pytest.approx(approximate, abs=2e-5)
     assert one_run_fdp(c, r, 10_000).epsilon == pytest.approx(gaussian, abs=2e-5)
 
 
 @relaxed
 @given(counts(), st.sampled_from([1e-8, 1e-4, 1e-2]), st.sampled_from([0.5, 0.95, 0.999]))
-def test_one_run_agrees_with_the_theorem_term_by_term(counts, delta, confidence):
-    bound = one_run(*counts, delta=delta, confidence=confidence)
+def test_the_theorem_of_steinke_is_followed_term_by_term(counts, delta, confidence):
+    bound = one_run(*counts, delta=delta, confidence=confidence, method="steinke")
     reference = slow_one_run(*counts, delta, 1.0 - confidence)
     assert bound.epsilon == pytest.approx(reference, abs=1e-8)
 
@@ -109,7 +111,7 @@ def test_one_run_agrees_with_the_theorem_term_by_term(counts, delta, confidence)
 @pytest.mark.parametrize("v", [0, 1, 150, 250, 299, 300])
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 3.0, 30.0])
 def test_the_chance_is_that_of_the_theorem(v, epsilon):
-    value = module.worst_chance(v, 300, 2 * 1000 * 1e-4, epsilon)
+    value = steinke_chance(v, 300, 2 * 1000 * 1e-4, epsilon)
     assert value == pytest.approx(slow_chance(v, 300, 1000, epsilon, 1e-4), rel=1e-9)
 
 
@@ -120,7 +122,7 @@ def test_the_chance_skips_only_what_no_float_sees():
             (stats.binom.sf(v - i - 1, 100_000, 0.5) - stats.binom.sf(v - 1, 100_000, 0.5)) / i
             for i in range(max(1, v - 51_000), v - 48_000, 1)
         )
-        assert module.worst_chance(v, 100_000, 1.0, 0.0) == pytest.approx(exact, rel=1e-9)
+        assert steinke_chance(v, 100_000, 1.0, 0.0) == pytest.approx(exact, rel=1e-9)
 
 
 @pytest.mark.parametrize("family", ["gaussian", "pure"])
@@ -234,8 +236,7 @@ def test_a_million_guesses_are_no_trouble(bound):
 
 @every_bound
 def test_extreme_confidence_is_no_trouble(bound):
-    # with δ the theorem's own term is too small below a confidence of 0.2
-    for confidence in (0.2, 1.0 - 1e-15):
+    for confidence in (1e-15, 0.2, 1.0 - 1e-15):
         epsilon = bound(
             [0, 1, 99, 100], 100, [100, 100, 1000, 10**9], confidence=confidence
         ).epsilon
@@ -415,17 +416,20 @@ def test_no_threshold_proves_nothing_on_a_null_count():
 def test_a_result_says_what_it_rests_on():
     plain = one_run(80, 100, 300)
     assert (plain.claim, plain.adjacency) == ("lower bound", "add/remove")
-    assert plain.assumptions == (module.COINS, module.FIXED_NUMBER)
-    assert one_run(5, 10, 20, delta=0.0).assumptions == (module.COINS,)
+    assert plain.assumptions == (COINS, FIXED_NUMBER)
+    assert one_run(5, 10, 20, delta=0.0).assumptions == (COINS,)
     assert plain.details == {
         "examples": 300,
         "guesses": 100,
         "correct": 80,
         "level": pytest.approx(0.05),
+        "nu": pytest.approx(0.04991, abs=1e-5),
+        "lambda": pytest.approx(0.02931, abs=1e-5),
+        "choices": 2,
     }
     gaussian = one_run_fdp(80, 100, 300, tau=0.001)
     assert gaussian.claim == "lower bound"
-    always = (module.COINS, module.FIXED_NUMBER)
+    always = (COINS, FIXED_NUMBER)
     assert gaussian.assumptions[:2] == always
     assert gaussian.assumptions[2] == "The mechanism's trade-off curve is Gaussian."
     assert "0.001" in gaussian.assumptions[3]
@@ -496,6 +500,7 @@ def test_best_over_thresholds_takes_the_compiled_families():
 
 
 def test_where_the_theorem_is_too_small_the_confidence_is_refused():
-    assert one_run(1, 3, 3, delta=1e-6, confidence=0.2).epsilon == 0.0
+    steinke = partial(one_run, 1, 3, 3, delta=1e-6, method="steinke")
+    assert steinke(confidence=0.2).epsilon == 0.0
     with pytest.raises(ValueError, match=r"confidence must be at least 0.2 where delta > 0"):
-        one_run(1, 3, 3, delta=1e-6, confidence=0.12)
+        steinke(confidence=0.12)

@@ -12,11 +12,11 @@ from scipy.optimize import linprog
 from scipy.special import betaincinv, expit, logit, ndtri
 from scipy.stats import binom
 
-from auditkit.bounds.one_run import one_run
+from auditkit.bounds.one_run import one_run, worst_chance
 from auditkit.bounds.one_run_fdp import one_run_fdp
 from auditkit.bounds.poisson_binomial import largest_epsilon, poisson_binomial_tail
 from auditkit.bounds.propensity import reject_propensity
-from auditkit.bounds.shift_corrections import games_of, mean_peak
+from auditkit.bounds.shift_corrections import games_of
 from auditkit.bounds.tradeoff import GaussianDP
 from auditkit.bounds.zero_run import zero_run, zero_run_bootstrap
 
@@ -112,14 +112,6 @@ def test_examples_that_betray_everything_do_not_disturb_the_root():
 # the term for δ
 
 
-def test_the_mean_peak_is_the_mean_of_the_largest_probabilities():
-    for guesses, epsilon in [(1, 0.0), (2, 1.0), (17, 0.3), (200, 2.0)]:
-        p = expit(epsilon)
-        peaks = [binom.pmf(np.arange(k + 1), k, p).max() for k in range(guesses)]
-        assert mean_peak(guesses, epsilon) == pytest.approx(np.mean(peaks), rel=1e-10)
-    assert mean_peak(1_000_000, 0.0) == pytest.approx(np.sqrt(8 / np.pi) / 1000, rel=1e-2)
-
-
 def best_mechanism(examples, guesses, count, epsilon, delta, shifts, *, thinned=True):
     """The largest chance of `count` kept correct guesses under (ε, δ), by linear programming."""
     worlds = list(itertools.product([1, -1], repeat=examples))
@@ -163,13 +155,16 @@ def best_mechanism(examples, guesses, count, epsilon, delta, shifts, *, thinned=
 @pytest.mark.parametrize(("examples", "guesses"), [(1, 1), (2, 1), (2, 2), (3, 2)])
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.5])
 @pytest.mark.parametrize("shift", [0.0, 1.0])
-def test_no_mechanism_beats_the_term_for_delta(examples, guesses, epsilon, shift):
-    delta, p = 0.01, expit(epsilon)
+def test_no_mechanism_beats_the_law_of_one_run(examples, guesses, epsilon, shift):
+    delta = 0.01
     shifts = shift * np.linspace(1, -0.5, examples)
     for count in range(1, guesses + 1):
         best = best_mechanism(examples, guesses, count, epsilon, delta, shifts)
-        extra = examples * delta * np.exp(-epsilon) * mean_peak(guesses, epsilon)
-        assert best <= binom.sf(count - 1, guesses, p) + extra + 1e-9
+        weight = delta * np.exp(-np.abs(shifts)).sum()
+        bound = worst_chance(count, guesses, weight, epsilon, 1.0)[0]
+        assert best <= bound + 1e-9
+        if shift == 0.0:
+            assert best == pytest.approx(bound, abs=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1.0])
@@ -213,14 +208,18 @@ def test_without_shift_every_correction_is_one_run(correct):
         assert bound.epsilon == pytest.approx(pure.epsilon, abs=1e-9)
 
 
-def test_the_term_for_delta_costs_little_against_that_of_one_run():
+@pytest.mark.parametrize("correct", [0, 500, 600, 800, 1000])
+def test_without_shift_the_term_for_delta_is_that_of_one_run(correct):
     members = np.ones(10_000, bool)
-    guesses = np.where(np.arange(10_000) < 800, 1, np.where(np.arange(10_000) < 1000, -1, 0))
+    guesses = np.zeros(10_000, int)
+    guesses[:correct], guesses[correct:1000] = 1, -1
     half = np.full(10_000, 0.5)
-    bound = zero_run(guesses, members, half, family="approx")
-    assert bound.epsilon == pytest.approx(one_run(800, 1000, 10_000, delta=1e-5).epsilon, abs=0.01)
+    expected = one_run(correct, 1000, 10_000).epsilon
+    for correction in ("conditional", "composition", "none"):
+        bound = zero_run(guesses, members, half, correction=correction, family="approx")
+        assert bound.epsilon == expected
     untampered = zero_run(guesses, members, half, correction="untampered", family="approx")
-    assert 1.0 < untampered.epsilon < bound.epsilon
+    assert untampered.epsilon <= expected
 
 
 def test_untampered_guesses_are_given_away_at_the_price_of_the_level():
