@@ -39,6 +39,7 @@ from auditkit import (
 )
 from auditkit.bounds.renyi import appendix_b_bound
 from auditkit.experiment import study
+from auditkit.mechanisms.worst_count import worst_mechanism
 
 DELTA = 1e-5
 EXAMPLES = 1000  # coins in a one-run game
@@ -130,6 +131,38 @@ def response(
     correct = known + rng.binomial(guesses - known, expit(epsilon))
     bounds, bound = counted(lambda c: audit(c, guesses, EXAMPLES), correct)
     return Repetitions(bounds, epsilon, bound, broken=broken)
+
+
+def worst(simulations: int, rng: np.random.Generator, *, right: int, guesses: int) -> Repetitions:
+    """Audit the mechanism that makes so many right guesses as likely as (ε, δ) allows."""
+    audit = partial(one_run, guesses=guesses, examples=EXAMPLES, delta=2e-4)
+    epsilon = float(audit(right).epsilon) * (1.0 - 1e-9)
+    mechanism = worst_mechanism(right, guesses, EXAMPLES, epsilon=epsilon, delta=2e-4)
+    bounds, bound = counted(audit, mechanism.counts(simulations, rng))
+    return Repetitions(bounds, epsilon, bound)
+
+
+def sided(simulations: int, rng: np.random.Generator, *, epsilon: float) -> Repetitions:
+    """Audit randomised response of coins with ten sides, which fails as in `response`."""
+    known = fails(rng, 2e-4, 15, simulations)
+    correct = known + rng.binomial(EXAMPLES - known, expit(epsilon - np.log(9.0)))
+    audit = partial(one_run, guesses=EXAMPLES, examples=EXAMPLES, delta=2e-4, choices=10)
+    bounds, bound = counted(audit, correct)
+    return Repetitions(bounds, epsilon, bound)
+
+
+def published(
+    simulations: int, rng: np.random.Generator, *, guesses_fixed: bool, broken: str | None = None
+) -> Repetitions:
+    """Audit a mechanism that publishes 15 of 10,000 coins with chance 0.2/15, and else nothing.
+
+    They are guessed where they are published, all coins where not. The mechanism is (0, 2e-5)-DP.
+    """
+    shown = rng.random(simulations) < 0.2 / 15.0
+    right = np.where(shown, 15, rng.binomial(10_000, 0.5, simulations))
+    number = np.where(shown, 15, 10_000)
+    bound = one_run(right, number, 10_000, delta=2e-5, guesses_fixed=guesses_fixed)
+    return Repetitions(np.asarray(bound.epsilon), 0.0, bound, broken=broken)
 
 
 def channel(
@@ -554,6 +587,25 @@ STUDY: dict[str, dict[str, Audit]] = {
             },
             **MANY,
         ),
+        "one_run, worst mechanism": Audit(
+            worst,
+            {
+                "98 of 100 right": {"right": 98, "guesses": 100},
+                "750 of 1,000 right": {"right": 750, "guesses": 1_000},
+            },
+            **MANY,
+        ),
+        "one_run, ten choices": Audit(
+            sided,
+            {
+                "null, fails 15 at a time": {"epsilon": 0.0},
+                "ε = 1, fails 15 at a time": {"epsilon": 1.0},
+            },
+            **MANY,
+        ),
+        "one_run, guesses not fixed": Audit(
+            partial(published, guesses_fixed=False), {"null, publishes 15 coins": {}}, **MANY
+        ),
         "one_run_fdp, Gaussian": Audit(
             channel,
             {
@@ -718,6 +770,11 @@ STUDY: dict[str, dict[str, Audit]] = {
     # estimates, and bounds of which an assumption is broken on purpose
     "no bound": {
         "audit_scores, Sweep": strategy("Sweep"),
+        "one_run, guesses called fixed": Audit(
+            partial(published, guesses_fixed=True, broken="number of guesses was fixed"),
+            {"null, publishes 15 coins": {}},
+            **MANY,
+        ),
         "one_run_fdp, not Gaussian": Audit(
             partial(response, audit=one_run_fdp, broken="trade-off curve is Gaussian"),
             {"randomised response, ε = 1": {"epsilon": 1.0}},

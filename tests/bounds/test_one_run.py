@@ -139,7 +139,7 @@ def test_the_recursion_agrees_with_the_algorithm_line_by_line(family, counts, ta
     assert parameter == pytest.approx(
         slow_parameter(family, *counts, level, tau), rel=2e-8, abs=1e-12
     )
-    assert parameter == 0.0 or slow_rejects(family, parameter, *counts, level, tau)
+    assert parameter < 1e-12 or slow_rejects(family, parameter, *counts, level, tau)
 
 
 @pytest.mark.parametrize(
