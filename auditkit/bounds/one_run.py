@@ -42,9 +42,9 @@ def one_run(
     """Return the largest ε that the correct guesses of one run rule out at `delta`.
 
     No valid bound can be larger: under (ε, δ)-DP, at least v of r guesses on m coins are right with
-    probability at most ``P* = β + (1 - β) min(1, m δ / c)``, and a mechanism attains it
+    probability at most ``P* = β + (1 - β) min(1, m δ / κ)``, and a mechanism attains it
     (`auditkit.mechanisms.worst_count`). Here K is a binomial count of r with chance
-    ``e^ε / (1 + e^ε)``, β is P(K ≥ v) and c the mean of ``K - e^ε (r - K)`` given K ≥ v. The bound
+    ``e^ε / (1 + e^ε)``, β is P(K ≥ v) and κ the mean of ``K - e^ε (r - K)`` given K ≥ v. The bound
     is the largest ε at which P* is at most ``1 - confidence``.
 
     Parameters
@@ -80,15 +80,15 @@ def one_run(
     most g times its mean after coin i is turned over, plus λδ. There guess i is wrong, and the
     count is one lower. Averaged over all coins and summed over i,
     ``E[N a_N] ≤ g E[(r - N) a_{N+1}] + m λ δ``. So ``P(N ≥ v) ≤ ν + m λ δ``. The best choice is
-    ν = β and λ = (1 - β) / c, with a_k from Stein's equation of the binomial law, where "≥" is "=".
+    ν = β and λ = (1 - β) / κ, with a_k from Stein's equation of the binomial law, where "≥" is "=".
 
-    *More choices.* With K values, turning coin i over means each of the K - 1 others, and
-    ``g = e^ε / (K - 1)``.
+    *More choices.* With L values, turning coin i over means each of the L - 1 others, and
+    ``g = e^ε / (L - 1)``.
 
     *Guesses that depend on the release.* Let v(r) be the count that is judged significant among r
-    guesses, and fix t below the level α. If ``β_r(v(r)) ≤ t`` and ``c_r(v(r)) ≥ c* = m δ (1 - t) /
+    guesses, and fix t below the level α. If ``β_r(v(r)) ≤ t`` and ``κ_r(v(r)) ≥ κ* = m δ (1 - t) /
     (α - t)`` for every r, the a_k of each r times ``(1 - t) / (1 - β_r)`` satisfy the inequalities
-    with ν = t and λ = (1 - t) / c*, so that a false alarm has probability α at most. Here
+    with ν = t and λ = (1 - t) / κ*, so that a false alarm has probability α at most. Here
     t = 0.9 α.
 
     References
@@ -329,12 +329,12 @@ def _search_shared(
 ) -> Floats:
     """Return the largest ε at which both halves of the test reject, by bisection.
 
-    `highest` is the largest with β at most `chance`; below it c has to be large enough.
+    `highest` is the largest with β at most `chance`; below it κ has to be large enough.
     """
     result = np.zeros((correct.size, 3))
     for lane in range(correct.size):
         v, r = correct[lane], guesses[lane]
-        # v / H is c, and price its price at ν = chance
+        # v / H is κ, and price its price at ν = chance
         price = (level - chance) / weight[lane]
         most = v * price / (1.0 - chance)
         low, high = 0.0, highest[lane]
