@@ -9,6 +9,7 @@ import numpy as np
 from auditkit._types import Floats
 from auditkit.bounds.one_run import one_run
 from auditkit.bounds.result import rounded
+from auditkit.bounds.roc import roc, tpr_at_fpr
 from auditkit.bounds.tradeoff import ApproxDP, GaussianDP
 from auditkit.cli.question import Question
 from auditkit.cli.statement import Audit
@@ -133,15 +134,6 @@ def _shares(title: str, label: str, question: Question, values: Floats, edges: F
     )
 
 
-def rates(scores: Scores) -> tuple[Floats, Floats]:
-    """Return false and true positive rates at every distinct score, from the highest."""
-    counts = ErrorCounts.at(scores, np.unique(scores.values)[::-1])
-    return (
-        counts.false_positives / counts.negatives,
-        1.0 - counts.false_negatives / counts.positives,
-    )
-
-
 def _thinned(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     """Return as many points of a curve as can be told apart, by its ends and by its middle."""
     ends = np.concatenate((np.geomspace(1, x.size, POINTS), np.linspace(1, x.size, POINTS)))
@@ -150,8 +142,9 @@ def _thinned(x: Floats, y: Floats) -> tuple[Floats, Floats]:
 
 
 def _roc(question: Question) -> Picture:
-    fpr, tpr = rates(Scores(question.table.score, question.truth))
-    least = min(0.1, 1.0 / max(int((~question.truth).sum()), int(question.truth.sum())))
+    score, truth = question.table.score, question.truth
+    fpr, tpr, _ = roc(score, truth)
+    least = min(0.1, 1.0 / max(int((~truth).sum()), int(truth.sum())))
     limits = (least, 1.0)
     axes = _axes("false positive rate", "true positive rate", xscale="log", yscale="log")
     axes.set(xlim=limits, ylim=limits)
@@ -162,9 +155,10 @@ def _roc(question: Question) -> Picture:
     return _picture(
         axes,
         "ROC curve",
-        f"Both axes are logarithmic. Where 1% of {kinds[1]} are taken for {kinds[0]}, "
-        f"{100.0 * float(np.interp(0.01, fpr, tpr)):.3g}% of {kinds[0]} are found; guessing would "
-        "find 1%.",
+        f"Both axes are logarithmic. Where 1% of {kinds[1]} at most are taken for {kinds[0]}, the "
+        f"share of {kinds[0]} that are found is "
+        f"{tpr_at_fpr(score, truth, 0.01, confidence=question.confidence)}; guessing would find "
+        "0.010.",
     )
 
 
@@ -238,10 +232,10 @@ def curve(question: Question) -> tuple[Floats, Floats, Floats]:
 
 def _trade_off(audit: Audit) -> Picture:
     question, bound = audit.question, audit.bound
-    fpr, tpr = rates(Scores(question.table.score, question.truth))
+    fpr, tpr, _ = roc(question.table.score, question.truth)
     axes = _axes("false positive rate", "false negative rate", xlim=(0.0, 1.0), ylim=(0.0, 1.0))
     _line(axes, "null", "no leak at all", [0.0, 1.0], [1.0, 0.0])
-    attack = _thinned(np.append(0.0, fpr), np.append(1.0, 1.0 - tpr))
+    attack = _thinned(fpr, 1.0 - tpr)
     _line(axes, "estimate", "the scores, every threshold", *attack)
     grid = np.unique(np.concatenate((np.geomspace(1e-6, 0.05, 40), np.linspace(0.0, 1.0, 80))))
     epsilon, mu = float(np.asarray(bound.epsilon)), bound.details.get("mu")

@@ -13,8 +13,7 @@ from scipy.special import expit
 
 from auditkit.bounds.tradeoff import GaussianDP
 from auditkit.cli import main
-from auditkit.cli.figures import promised, rates
-from auditkit.evidence import Scores
+from auditkit.cli.figures import promised
 
 HOSTILE = [
     '=HYPERLINK("http://evil.example","x")',
@@ -146,17 +145,6 @@ def test_scores_that_no_axis_can_hold_leave_their_figure_out(report):
     columns["score"] = np.where(columns["score"] > 1.0, 1.0, 1.0 + 2.0**-50)
     text, _ = report(columns)
     assert len(Page(text).images) == 3
-
-
-def test_rates_are_those_of_every_threshold():
-    rng = np.random.default_rng(0)
-    scores, truth = rng.integers(5, size=60).astype(float), rng.random(60) < 0.5
-    fpr, tpr = rates(Scores(scores, truth))
-    cuts = np.unique(scores)[::-1]
-    assert fpr == pytest.approx([np.mean(scores[~truth] >= cut) for cut in cuts])
-    assert tpr == pytest.approx([np.mean(scores[truth] >= cut) for cut in cuts])
-    pairs = scores[truth][:, None] - scores[~truth][None, :]
-    assert Scores(scores, truth).area() == pytest.approx(np.mean((pairs > 0) + 0.5 * (pairs == 0)))
 
 
 def test_the_promised_curve_lies_below_the_true_one_and_near_it():
