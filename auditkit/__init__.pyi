@@ -4,6 +4,8 @@ from ._version import __version__ as __version__
 from .accounting import dp_sgd_epsilon as dp_sgd_epsilon
 from .accounting import group_privacy as group_privacy
 from .accounting import noise_multiplier_for as noise_multiplier_for
+from .attacks.lira import lira as lira
+from .attacks.quantile_regression import quantile_regression as quantile_regression
 from .bounds.observational import observational_label as observational_label
 from .bounds.one_run import check_certificate as check_certificate
 from .bounds.one_run import one_run as one_run
@@ -15,6 +17,9 @@ from .bounds.renyi import epsilon_from_renyi as epsilon_from_renyi
 from .bounds.renyi import renyi_audit as renyi_audit
 from .bounds.renyi import renyi_divergence as renyi_divergence
 from .bounds.result import Bound as Bound
+from .bounds.roc import auc as auc
+from .bounds.roc import roc as roc
+from .bounds.roc import tpr_at_fpr as tpr_at_fpr
 from .bounds.scores import audit_scores as audit_scores
 from .bounds.tradeoff import ApproxDP as ApproxDP
 from .bounds.tradeoff import CustomTradeOff as CustomTradeOff
