@@ -24,7 +24,7 @@ from auditkit.mechanisms.dp_networks import ByName, ClippedSum, by_name, by_rank
 from auditkit.models import border
 from auditkit.models.stacked import first_weights, fresh, slices
 
-AT_ONCE = 48  # gradients of examples side by side: about what stays in the cache
+AT_ONCE = 32  # gradients of examples side by side: about what stays in the cache
 ROWS = 1024  # examples that are looked at in one go when the network is asked
 
 

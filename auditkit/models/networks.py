@@ -1,8 +1,8 @@
 """Small networks of the papers' experiments, as ordinary torch modules.
 
 Each function makes a fresh network with weights drawn from torch's own stream, so that
-``torch.manual_seed`` before the call decides them. `fit_many` trains any of them many at once, and
-a plain loop trains the same module one by one.
+``torch.manual_seed`` before the call decides them. `fit_many` trains any of them but `resnet8` many
+at once, and a plain loop trains the same module one by one.
 """
 
 import itertools
