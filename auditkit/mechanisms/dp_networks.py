@@ -156,7 +156,7 @@ def clipped_sum(layer: nn.Module) -> ClippedSum:
     return _ByExample(layer) if layers is None else _ByRank(layers)
 
 
-def by_rank(layer: nn.Module) -> ClippedSum | None:
+def clipped_by_rank(layer: nn.Module) -> ClippedSum | None:
     """Return the function that clips and sums without gradients of examples, if there is one."""
     layers = _connected(layer, "")
     return None if layers is None else _ByRank(layers)

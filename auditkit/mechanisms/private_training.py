@@ -20,7 +20,7 @@ from auditkit import _check
 from auditkit._types import Bools, Floats
 from auditkit.accounting import noise_multiplier_for
 from auditkit.mechanisms.dp_descent import Draws
-from auditkit.mechanisms.dp_networks import ByName, ClippedSum, by_name, by_rank
+from auditkit.mechanisms.dp_networks import ByName, ClippedSum, by_name, clipped_by_rank
 from auditkit.models import border
 from auditkit.models.stacked import first_weights, fresh, slices
 
@@ -223,7 +223,7 @@ class _Training:
         privacy, average = self.privacy, torch.zeros_like(weights)
         batch = privacy.sampling_rate * len(self.inputs)
         deviation = privacy.noise_multiplier * self.clip / batch
-        views, ranks = by_name(weights, layer), by_rank(layer)
+        views, ranks = by_name(weights, layer), clipped_by_rank(layer)
         sums_of, size = (_by_example(layer), AT_ONCE) if ranks is None else (ranks, ROWS)
         for step in range(1, privacy.steps + 1):
             noise = torch.zeros(weights.shape)
