@@ -156,6 +156,12 @@ def clipped_sum(layer: nn.Module) -> ClippedSum:
     return _ByExample(layer) if layers is None else _ByRank(layers)
 
 
+def clipped_by_rank(layer: nn.Module) -> ClippedSum | None:
+    """Return the function that clips and sums without gradients of examples, if there is one."""
+    layers = _connected(layer, "")
+    return None if layers is None else _ByRank(layers)
+
+
 def _connected(layer: nn.Module, at: str) -> list[tuple[str, nn.Module]] | None:
     """Return the layers in order if all are fully connected or act on single numbers."""
     if type(layer) is nn.Sequential:

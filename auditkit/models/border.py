@@ -21,7 +21,11 @@ def network_output(network: Callable[[], nn.Module], pool: Tensor) -> torch.Size
         )
     moody = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._NormBase)
     if any(isinstance(inner, moody) for inner in layer.modules()):
-        raise ValueError("network must have no dropout and no running statistics")
+        raise ValueError(
+            "network must have no dropout and no running statistics, got "
+            f"{next(inner for inner in layer.modules() if isinstance(inner, moody))}; "
+            "GroupNorm normalises without them"
+        )
     try:
         with torch.no_grad():
             shape: torch.Size = layer(pool[:1]).shape

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from auditkit.models.networks import lenet5, linear, mlp, small_cnn, small_gpt
+from auditkit.models.networks import lenet5, linear, mlp, resnet8, small_cnn, small_gpt
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,8 @@ from auditkit.models.networks import lenet5, linear, mlp, small_cnn, small_gpt
         (lenet5(3, channels=3), torch.zeros(5, 3, 28, 28)),
         (small_cnn(3), torch.zeros(5, 1, 28, 28)),
         (small_cnn(3, channels=3, side=32), torch.zeros(5, 3, 32, 32)),
+        (resnet8(3), torch.zeros(5, 3, 32, 32)),
+        (resnet8(3, channels=1), torch.zeros(5, 1, 9, 12)),
     ],
 )
 def test_a_classifier_gives_a_logit_for_each_class(network, inputs):
@@ -32,6 +34,13 @@ def test_the_seed_of_torch_decides_the_weights():
         networks.append(torch.cat([w.flatten() for w in small_gpt(9, 4).parameters()]))
     assert torch.equal(networks[0], networks[1])
     assert not torch.equal(networks[0], networks[2])
+
+
+def test_examples_know_nothing_of_each_other_in_a_residual_network():
+    torch.manual_seed(0)
+    network, images = resnet8(), torch.randn(4, 3, 8, 8)
+    alone = torch.cat([network(image) for image in images.split(1)])
+    torch.testing.assert_close(network(images), alone)
 
 
 def test_a_language_model_does_not_look_ahead():
@@ -66,6 +75,8 @@ def test_a_language_model_takes_shorter_texts():
         (lambda: lenet5(1), "classes"),
         (lambda: small_cnn(channels=0), "channels"),
         (lambda: small_cnn(1), "classes"),
+        (lambda: resnet8(1), "classes"),
+        (lambda: resnet8(channels=0), "channels"),
         (lambda: small_cnn(side=30), "side must be a multiple of 4, got 30"),
         (lambda: small_gpt(1, 4), "vocabulary"),
         (lambda: small_gpt(9, 0), "length"),
