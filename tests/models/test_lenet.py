@@ -97,7 +97,7 @@ def test_threads_change_nothing(monkeypatch):
 
 
 def test_images_behind_the_end_of_a_batch_do_not_count():
-    x, y = pool()
+    x, _ = pool()
     rows = np.arange(17)[None]
     other = x.copy()
     other[17:] = 100.0
