@@ -53,7 +53,7 @@ def fit_lenets(
     indices: ArrayLike | None = None,
     momentum: float = 0.0,
 ) -> LeNets:
-    """Train many LeNet-5 at once by SGD, in a fifth of the time that `fit_many` takes for them.
+    """Train many LeNet-5 at once by SGD, in about a fifth of the time that `fit_many` takes.
 
     First weights and batches are those of `fit_many` with `lenet5`, and so are trained weights, up
     to rounding. The first call compiles, which takes about ten seconds and is remembered. As many
@@ -91,7 +91,7 @@ def fit_lenets(
 
     References
     ----------
-    PRED, Appendix D.1: 250 teachers on parts of MNIST.
+    PRED, Appendix D.1: 250 teachers on parts of MNIST, which Adam trains there.
 
     Examples
     --------
