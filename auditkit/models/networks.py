@@ -81,7 +81,7 @@ def mlp(inputs: int, classes: int, *, hidden: Sequence[int] = (32,)) -> nn.Seque
 
 
 def lenet5(classes: int = 10, *, channels: int = 1) -> nn.Sequential:
-    """Make LeNet-5 for images of 28 by 28, with rectifiers and average pooling.
+    """Make LeNet-5 for images of 28 by 28, with rectifiers and max pooling.
 
     Parameters
     ----------
@@ -108,10 +108,10 @@ def lenet5(classes: int = 10, *, channels: int = 1) -> nn.Sequential:
     return nn.Sequential(
         nn.Conv2d(_check.whole("channels", channels, least=1), 6, 5, padding=2),
         nn.ReLU(),
-        nn.AvgPool2d(2),
+        nn.MaxPool2d(2),
         nn.Conv2d(6, 16, 5),
         nn.ReLU(),
-        nn.AvgPool2d(2),
+        nn.MaxPool2d(2),
         *mlp(400, classes, hidden=(120, 84)),
     )
 

@@ -134,7 +134,8 @@ def fit_many(
     rounding. Random streams of torch and numpy are left as they were.
 
     Small fully connected networks gain most, ten times and more, because alone they spend their
-    time on starting operations. Convolutions keep a core busy by themselves and gain little.
+    time on starting operations. Convolutions keep a core busy by themselves and gain little here;
+    `fit_lenets` trains LeNet-5 by loops of its own.
 
     Parameters
     ----------
