@@ -158,7 +158,9 @@ class SequentialAudit:
         """
         fallen, first = np.array([], dtype=np.bool_), 0
         while fallen.all():  # so it is where there is none yet
-            fallen = self._against(STEP * np.arange(first, first + 20, dtype=np.float64)) >= self._goal
+            fallen = (
+                self._against(STEP * np.arange(first, first + 20, dtype=np.float64)) >= self._goal
+            )
             first += fallen.size
         standing = first - fallen.size + int(fallen.argmin())
         return Bound(
