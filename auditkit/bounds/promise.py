@@ -19,9 +19,9 @@ from auditkit.bounds.clopper_pearson import upper_limit
 from auditkit.bounds.games import OneRunGame, TwoWorldsGame
 from auditkit.bounds.one_run import one_run
 from auditkit.bounds.one_run_fdp import smallest_level
-from auditkit.bounds.result import plain
+from auditkit.bounds.result import Bound, plain
 from auditkit.bounds.scores import TEN, audit
-from auditkit.bounds.tradeoff import ApproxDP, TradeOff
+from auditkit.bounds.tradeoff import ApproxDP, GaussianDP, TradeOff
 from auditkit.evidence import ErrorCounts, GuessCounts, Scores
 from auditkit.thresholds import Bonferroni, MultiSplit, Threshold
 
@@ -137,6 +137,42 @@ def p_value_from_scores(
     method = _check.choice("method", method, ("one-run", "two-worlds"))
     game = OneRunGame(one_run) if method == "one-run" else TwoWorldsGame("clopper-pearson", 1e-5)
     return in_game(game, Scores(scores, members), threshold, promise)
+
+
+def refuted_curve(bound: Bound) -> TradeOff:
+    """Return the promise that a lower bound refutes, with all that promise more.
+
+    Parameters
+    ----------
+    bound : Bound
+        A lower bound, of one set of counts.
+
+    Returns
+    -------
+    TradeOff
+        ``GaussianDP(mu)`` where the curve was taken to be Gaussian. The mechanism then leaks at
+        least as much: its ``beta(alpha)`` is at most that of this curve for every ``alpha``, and
+        some attack has an advantage (true positive less false positive rate) of at least
+        ``delta(0)``. Else ``ApproxDP(epsilon, delta)``: the mechanism's own curve falls below this
+        one somewhere, and neither a point of it nor an advantage follows.
+
+    References
+    ----------
+    Dong, Roth and Su (2022), Proposition 2.5, for ``delta``; at ε = 0 it is the advantage of the
+    best attack, for (ε, δ)-DP ``(e^ε - 1 + 2δ) / (e^ε + 1)`` at most.
+
+    Examples
+    --------
+    >>> from auditkit import one_run_fdp
+    >>> curve = refuted_curve(one_run_fdp(800, 1000, 10_000))
+    >>> round(curve.delta(0.0), 3), round(curve.beta(0.05), 3)
+    (0.173, 0.887)
+    """
+    if bound.claim != "lower bound" or np.ndim(bound.epsilon):
+        raise ValueError(f"bound must be one lower bound, got {bound}")
+    if "mu" in bound.details:
+        return GaussianDP(bound.details["mu"])
+    return ApproxDP(bound.epsilon, bound.delta)
 
 
 def in_game(
