@@ -16,7 +16,7 @@ from scipy.special import expit, ndtri
 from auditkit import _check
 from auditkit._types import Floats
 from auditkit.bounds.result import Bound
-from auditkit.bounds.tradeoff import TradeOff
+from auditkit.bounds.tradeoff import ApproxDP, TradeOff
 from auditkit.bounds.two_worlds import INDEPENDENT
 
 Bet: TypeAlias = tuple[Floats, Floats, Floats]  # ε, δ, and the part staked of what can be lost
@@ -27,7 +27,7 @@ WHOLE = (
 )
 STEP = 0.05  # between the ε that a bound tries
 STAKES = np.array([0.03, 0.1, 0.25, 0.5, 0.75, 0.97])  # parts of what can be lost at once
-SHARES = np.array([1.0, 0.5, 0.2, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5, 0.0])  # of the largest δ
+SHARES = np.array([1.0, 0.5, 0.2, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5])  # of the largest δ
 FAR = 1e9  # an ε at which no curve asks for a smaller δ
 GROWTH = 1.1  # a new fit when there are so many times the pairs
 RIDGE = np.array([2.0, 0.5, 1.0, 1.0, 0.3])  # of the constant, slope, two bends and step
@@ -50,6 +50,13 @@ class SequentialAudit:
         The δ at which `bound` states its ε.
     confidence : float
         A promise that holds is refuted with chance ``1 - confidence`` at most, ever.
+
+    Attributes
+    ----------
+    runs : int
+        How many have come.
+    refuted_after : int or None
+        How many had come when the promise fell.
 
     Notes
     -----
@@ -240,11 +247,14 @@ class _Round:
 
 
 def _implied(promise: TradeOff) -> tuple[Floats, Floats]:
-    """Return pairs (ε, δ) that a curve promises; those of (ε, δ)-DP itself are among them."""
+    """Return pairs (ε, δ) that a curve promises."""
     if not isinstance(promise, TradeOff) or np.ndim(promise.delta(0.0)):
         raise TypeError(f"promise must be one TradeOff, got {promise!r}")
     least, most = float(promise.delta(FAR)), float(promise.delta(0.0))
-    deltas = least + SHARES * (most - least)
+    if isinstance(promise, ApproxDP):
+        deltas = np.array([least])  # all others follow from it
+    else:
+        deltas = np.maximum(least + SHARES * (most - least), 1e-9)
     epsilons = np.asarray(promise.epsilon(deltas))
     finite = np.isfinite(epsilons)
     return epsilons[finite], deltas[finite]
