@@ -32,15 +32,18 @@ def drawn(rng, members, law, other):
 
 
 @pytest.mark.parametrize("kept", KEPT)
-def test_the_mean_wealth_of_a_bet_against_a_promise_that_holds_is_at_most_1(kept):
+@pytest.mark.parametrize("lesson", [1, 12])  # pairs that tell the worlds apart without an error
+def test_a_bet_against_a_promise_that_holds_does_not_pay_on_average(kept, lesson):
     promise, present, absent = KEPT[kept]
-    mean, total = 0.0, 0.0
-    for pairs in product(product(present, absent), repeat=4):
+    learnt = np.tile([max(present), min(absent)], lesson)
+    start = SequentialAudit(promise).update(learnt, alternating(2 * lesson)).e_value
+    mean = 0.0
+    for pairs in product(product(present, absent), repeat=3):
+        scores = np.append(learnt, np.ravel(pairs))
+        audit = SequentialAudit(promise).update(scores, alternating(scores.size))
         chance = np.prod([present[a] * absent[b] for a, b in pairs])
-        audit = SequentialAudit(promise).update(np.ravel(pairs), alternating(8))
-        mean, total = mean + chance * audit.e_value, total + chance
-    assert total == pytest.approx(1.0)
-    assert 0.5 < mean <= 1.0 + 1e-12
+        mean += chance * audit.e_value / start
+    assert 0.1 < mean <= 1.0 + 1e-12
 
 
 def false_alarms(promise, draw, runs, times, rng):
