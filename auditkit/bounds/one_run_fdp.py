@@ -150,6 +150,33 @@ def best_over_thresholds(
     return best.reshape(c.shape[:-1]), where.reshape(c.shape[:-1])
 
 
+def smallest_level(curve: TradeOff, correct: int, guesses: int, examples: int) -> float:
+    """Return the smallest level at which so many correct guesses rule a curve out, 1 if none does.
+
+    No mechanism with this curve has so many with a larger chance.
+    """
+    if isinstance(curve, GaussianDP):
+        mu = float(curve.mu)
+    else:
+        _checked_family(lambda _: curve)
+
+    def rejects(level: float) -> bool:
+        if isinstance(curve, GaussianDP):
+            return bool(_recursion(_GAUSSIAN, mu, correct, guesses, examples, level, 0.0)[0])
+        return _rejects(curve, correct, guesses, examples, level, 0.0)
+
+    low, high = -690.0, math.log1p(-1e-9)
+    if correct == 0 or not rejects(math.exp(high)):
+        return 1.0
+    while high - low > 1e-9:
+        middle = 0.5 * (low + high)
+        if rejects(math.exp(middle)):
+            high = middle
+        else:
+            low = middle
+    return math.exp(high)
+
+
 def _code(family: Family) -> int | None:
     """Return the number of a compiled family, None for any other."""
     if family in ("gaussian", GaussianDP):

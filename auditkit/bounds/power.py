@@ -5,6 +5,7 @@ audit of so many examples. A plan (`plan`, `power_of`) goes by what the best att
 mechanism that is taken to be Gaussian: the score of a member lies μ above that of another, with a
 standard deviation of 1, which is the best that any attack gets from a mechanism that is exactly
 μ-GDP. The number of correct guesses is then binomial, and so is each error count of two worlds.
+After an audit, `would_find` says what an attack of some accuracy would have shown.
 """
 
 from collections.abc import Callable
@@ -16,9 +17,11 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
+from auditkit import _check
 from auditkit.bounds.one_run import one_run
 from auditkit.bounds.one_run_fdp import one_run_fdp
 from auditkit.bounds.panoramia import panoramia_ceiling
+from auditkit.bounds.result import Bound
 from auditkit.bounds.scores import limits_of
 from auditkit.bounds.tradeoff import GaussianDP
 from auditkit.bounds.two_worlds import two_worlds
@@ -354,6 +357,67 @@ def error_rates(share: float, mu: float) -> tuple[float, float]:
 
     z = mu / 2.0 if share == 0.5 else brentq(excess, mu / 2.0, mu + 1.0 - float(ndtri(share)))
     return float(ndtr(-z)), float(ndtr(z - mu))
+
+
+def would_find(bound: Bound, accuracy: float, *, power: float = 0.8) -> float:
+    """Return the ε that an attack of a given accuracy would have found in an audit of this design.
+
+    After an audit that found little: how good would the attack have had to be? The design is the
+    number of examples and guesses, or of runs in two worlds, with the δ, the level and the theorem.
+
+    Parameters
+    ----------
+    bound : Bound
+        Of `one_run`, `one_run_fdp`, `two_worlds` or `audit_scores`, for one set of counts.
+    accuracy : float
+        How often a guess is right, each independently of the others; for two worlds in either one.
+    power : float
+        In which share of such audits the bound would be at least what is returned.
+
+    Returns
+    -------
+    float
+        ε at the bound's own δ and confidence.
+
+    References
+    ----------
+    The theorem of the bound. That guesses are independent is a benchmark, not a theorem.
+
+    Examples
+    --------
+    >>> bound = one_run(540, 1000, 10_000)
+    >>> round(bound.epsilon, 2), round(would_find(bound, 0.7), 2)
+    (0.05, 0.67)
+    """
+    chance, power = _check.fraction("accuracy", accuracy), _check.fraction("power", power)
+    details, rule = bound.details, str(bound.details.get("threshold", ""))
+    if bound.confidence is None or np.ndim(bound.epsilon) or "kept" in details:
+        raise ValueError(f"bound must be of one run or of two worlds, of one count, got {bound}")
+    part = {"Bonferroni": 1.0 / details.get("candidates", 1), "MultiSplit": 0.5}
+    level = (1.0 - bound.confidence) * part.get(rule.partition("(")[0], 1.0)
+    settings: Any = {"delta": bound.delta, "confidence": 1.0 - level}
+    if "guesses" in details:
+        theorem = one_run_fdp if "mu" in details else one_run
+        guesses = details["guesses"]
+        right = int(binom.ppf(1.0 - power, guesses, chance))
+        return float(theorem(right, guesses, details["examples"], **settings).epsilon)
+    likely, often = [], []
+    for runs in (details["negatives"], details["positives"]):
+        ends = binom.ppf([1e-9, 1.0 - 1e-9], runs, 1.0 - chance).astype(np.int64)
+        likely.append(np.arange(ends[0], ends[1] + 1))
+        often.append(binom.pmf(likely[-1], runs, 1.0 - chance))
+    found = two_worlds(
+        likely[0][:, None],
+        details["negatives"],
+        likely[1],
+        details["positives"],
+        method="gaussian" if "mu" in details else "clopper-pearson",
+        **settings,
+    )
+    epsilons, weights = np.ravel(found.epsilon), np.outer(*often).ravel()
+    order = np.argsort(-epsilons, kind="stable")
+    reached = np.searchsorted(weights[order].cumsum(), power)
+    return float(epsilons[order][reached])
 
 
 def _possible(setting: Setting, share: float, mu: float) -> bool:

@@ -72,6 +72,12 @@ def add_to(rooms: Any) -> None:
         metavar="ROLE=NAME",
         help=f"a column under another name; roles: {', '.join(ROLES)}; a feature may repeat",
     )
+    command.add_argument(
+        "--promise",
+        type=promise,
+        metavar="CURVE",
+        help="what was promised, as EPSILON,DELTA or gaussian:MU, to be given a p-value",
+    )
     theory = command.add_argument_group("DP-SGD's upper bound, to set beside the lower one")
     theory.add_argument("--noise-multiplier", type=positive, metavar="SIGMA")
     theory.add_argument("--sampling-rate", type=positive, metavar="Q")
@@ -160,6 +166,15 @@ def threshold(text: str) -> Threshold:
     raise argparse.ArgumentTypeError(f"must be {THRESHOLDS}, got {text!r}")
 
 
+def promise(text: str) -> tuple[float, ...]:
+    """Return the ε and δ, or the μ, that a promise consists of."""
+    gaussian = text.startswith("gaussian:")
+    parts = text.removeprefix("gaussian:").split(",")
+    if len(parts) != (1 if gaussian else 2):
+        raise argparse.ArgumentTypeError(f"must be EPSILON,DELTA or gaussian:MU, got {text!r}")
+    return (least(parts[0]), *map(delta, parts[1:]))
+
+
 def _number(takes: str, good: Callable[[float], bool]) -> Callable[[str], float]:
     def number(text: str) -> float:
         try:
@@ -176,6 +191,7 @@ def _number(takes: str, good: Callable[[float], bool]) -> Callable[[str], float]
 fraction = _number("lie strictly between 0 and 1", lambda value: 0.0 < value < 1.0)
 positive = _number("be above 0", lambda value: 0.0 < value < math.inf)
 delta = _number("lie in [0, 1)", lambda value: 0.0 <= value < 1.0)
+least = _number("be at least 0", lambda value: 0.0 <= value < math.inf)
 
 
 def whole(text: str) -> int:

@@ -84,6 +84,8 @@ def _verdict(audit: Audit) -> str:
             f"{rounded(value, 'upper bound')} ({key})" for key, value in audit.upper.items()
         )
         beside += f" Theory promises ε ≤ {escape(promised)}."
+    if audit.promised is not None:
+        beside += f" {escape(audit.promised.sentence)}"
     told = ""
     if audit.warnings:
         told = (

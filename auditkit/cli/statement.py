@@ -3,20 +3,23 @@
 import argparse
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
+from auditkit.bounds.games import OneRunGame, TwoWorldsGame
+from auditkit.bounds.promise import in_game
 from auditkit.bounds.propensity import PropensityTest, gated
 from auditkit.bounds.result import Bound, rounded, short_of
-from auditkit.bounds.scores import UNSEEN
+from auditkit.bounds.scores import METHODS, UNSEEN
+from auditkit.bounds.tradeoff import ApproxDP, GaussianDP
 from auditkit.cli import terminal
 from auditkit.cli.diagnostics import Finding, diagnose
 from auditkit.cli.question import Question, pose, usual
 from auditkit.cli.score_files import ScoreTable, read_scores
-from auditkit.cli.verdict import answer, ceiling, sensitivity
+from auditkit.cli.verdict import answer, ceiling, game_of, sensitivity
 
 BETRAYED = (
     "The features alone betray membership better than they can where a fair coin decided it, so "
@@ -51,6 +54,8 @@ class Audit:
         What theory promises, by adjacency.
     warnings : list of str
         What has to be read beside the number.
+    promised : Promised or None
+        How well what was promised fits.
     command : str
         What was typed.
     """
@@ -63,12 +68,32 @@ class Audit:
     upper: Mapping[str, float] | None
     promise: Mapping[str, float] | None
     warnings: list[str]
+    promised: "Promised | None"
     command: str
 
     @property
     def sentence(self) -> str:
         """The bound in one line, its assumptions apart."""
         return str(replace(self.bound, assumptions=(), notices=())).replace("; assumes: )", ")")
+
+
+@dataclass(frozen=True)
+class Promised:
+    """A promise, and how likely the counts are if it holds: nothing is said where none can be.
+
+    Attributes
+    ----------
+    curve : str
+        The promise in words.
+    p_value : float or None
+        See `auditkit.bounds.promise`.
+    sentence : str
+        What follows.
+    """
+
+    curve: str
+    p_value: float | None
+    sentence: str
 
 
 def perform(options: argparse.Namespace, progress: terminal.Progress) -> Audit:
@@ -104,6 +129,7 @@ def perform(options: argparse.Namespace, progress: terminal.Progress) -> Audit:
         upper,
         promise,
         _warnings(question, bound, most, findings, upper),
+        None if options.promise is None else _promised(options.promise, question, bound),
         options.command,
     )
 
@@ -119,6 +145,7 @@ def as_json(audit: Audit) -> dict[str, Any]:
             "ceiling": audit.ceiling,
             "upper_bounds": audit.upper,
             "promise": audit.promise,
+            "promised": None if audit.promised is None else asdict(audit.promised),
             "warnings": audit.warnings,
             "sensitivity": [
                 {"changed": what, "to": to, "epsilon": value, "claim": claim}
@@ -175,6 +202,35 @@ def _upper(options: argparse.Namespace, delta: float) -> tuple[dict[str, float],
         for adjacency in ("add/remove", "substitute")
     }
     return upper, promise
+
+
+def _promised(numbers: tuple[float, ...], question: Question, bound: Bound) -> Promised:
+    """Return what a promise of (ε, δ), or of μ, is worth beside the counts."""
+    if question.method not in METHODS:
+        raise ValueError(
+            f"--promise is for {', '.join(METHODS)}, got --method {question.method}, whose counts "
+            "have no p-value of their own"
+        )
+    curve = GaussianDP(*numbers) if len(numbers) == 1 else ApproxDP(*numbers)
+    said = f"{numbers[0]:g}-GDP" if len(numbers) == 1 else "({:g}, {:g})-DP".format(*numbers)
+    if bound.claim == "estimate":
+        return Promised(said, None, f"The promise of {said} gets no p-value from an estimate.")
+    game, scores = game_of(question)
+    assert isinstance(game, OneRunGame | TwoWorldsGame)
+    found = in_game(game, scores, question.threshold, curve)
+    level = f"{100 * (1 - question.confidence):.3g}%"
+    verdict = (
+        f"it is refuted at the level of {level}."
+        if found <= 1.0 - question.confidence
+        else f"it is not refuted at the level of {level}, which does not show that it is kept."
+    )
+    chance = rounded(found, "upper bound")
+    return Promised(
+        said,
+        found,
+        f"If the promise of {said} holds, counts this extreme come about with chance {chance} at "
+        f"most: {verdict}",
+    )
 
 
 def _warnings(
@@ -237,6 +293,9 @@ def operating_point(audit: Audit) -> list[tuple[str, str]]:
         *[(name, shown(value)) for name, value in bound.details.items() if name != "ceiling"],
         ("ceiling", f"{audit.ceiling:.4g}, had every guess been right"),
     ]
+    if audit.promised is not None and audit.promised.p_value is not None:
+        chance = rounded(audit.promised.p_value, "upper bound")
+        rows.append(("p-value of the promise", f"{chance}, of {audit.promised.curve}"))
     for key, value in (audit.upper or {}).items():
         rows.append((f"upper bound, {key}", rounded(value, "upper bound")))
     for key, value in (audit.promise or {}).items():
@@ -267,6 +326,8 @@ def show(audit: Audit) -> None:
     """Print a sentence, its warnings, and the tables."""
     table = audit.question.table
     terminal.say(terminal.paragraph(audit.sentence))
+    if audit.promised is not None:
+        terminal.say(terminal.paragraph(audit.promised.sentence))
     for warning in audit.warnings:
         terminal.say(terminal.paragraph(warning, first="  ! "))
     terminal.say()

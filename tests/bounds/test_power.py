@@ -26,6 +26,7 @@ from auditkit.bounds.power import (
     mu_of,
     plan,
     power_of,
+    would_find,
 )
 from auditkit.thresholds import counted
 
@@ -234,3 +235,38 @@ def test_no_example_shows_nothing_and_few_guesses_no_more_than_many():
     assert flawless(setting, 0) == 0.0
     assert flawless(setting, 100, guesses=20) < flawless(setting, 100)
     assert flawless(setting, 100, guesses=200) == flawless(setting, 100)
+
+
+@pytest.mark.parametrize("theorem", [one_run, one_run_fdp])
+def test_what_an_attack_would_have_found_is_what_its_counts_show_that_often(theorem):
+    bound = theorem(210, 400, 500)
+    found = would_find(bound, 0.8, power=0.75)
+    right = np.random.default_rng(0).binomial(400, 0.8, size=20_000)
+    assert np.mean(theorem(right, 400, 500).epsilon >= found) == pytest.approx(0.77, abs=0.03)
+
+
+@pytest.mark.parametrize("method", ["clopper-pearson", "gaussian"])
+def test_what_a_test_of_two_worlds_would_have_found_is_what_its_errors_show(method):
+    bound = two_worlds(30, 100, 60, 150, method=method)
+    found = would_find(bound, 0.9, power=0.6)
+    rng = np.random.default_rng(0)
+    errors = rng.binomial(100, 0.1, 20_000), rng.binomial(150, 0.1, 20_000)
+    shown = two_worlds(errors[0], 100, errors[1], 150, method=method).epsilon
+    assert np.mean(shown >= found) == pytest.approx(0.6, abs=0.02)
+
+
+def test_a_rule_that_shared_the_level_is_asked_at_its_share():
+    rng = np.random.default_rng(0)
+    members = rng.random(500) < 0.5
+    scores = rng.normal(0.1 * members)
+    shared = audit_scores(scores, members, method="one-run", threshold=Bonferroni(10))
+    counts = (shared.details["guesses"], shared.details["examples"])
+    alone = one_run(counts[0] // 2, *counts, confidence=0.995)
+    assert would_find(shared, 0.9) == pytest.approx(would_find(alone, 0.9), rel=1e-9)
+
+
+def test_what_has_no_design_is_refused():
+    with pytest.raises(ValueError, match="of one count"):
+        would_find(one_run([3, 4], 5, 5), 0.9)
+    with pytest.raises(ValueError, match="accuracy must lie strictly between"):
+        would_find(one_run(3, 5, 5), 1.0)

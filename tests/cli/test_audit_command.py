@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from auditkit import Split, audit_scores, observational_label, one_run, one_run_fdp, panoramia
+from auditkit import (
+    ApproxDP,
+    Split,
+    audit_scores,
+    observational_label,
+    one_run,
+    one_run_fdp,
+    panoramia,
+)
+from auditkit.bounds.promise import p_value_from_scores
 from auditkit.cli import main
 from auditkit.cli.audit import METHODS
 from auditkit.cli.figures import curve
@@ -431,6 +440,42 @@ def test_theory_stands_beside_the_bound_and_a_contradiction_is_told(capsys, writ
         capsys, path, "--membership", "randomised", *promise, "--confidence", "0.999"
     )
     assert "one of the 0.1% of audits" in err
+
+
+@pytest.mark.parametrize("method", ["one-run", "one-run-fdp", "two-worlds"])
+def test_a_promise_gets_its_p_value(capsys, write, method):
+    columns, asked = leaking(), ["--membership", "randomised", "--method", method]
+    path = write(**columns)
+    _, bound, _ = played(capsys, path, *asked, "--promise", "0.5,1e-5")
+    told = bound["promised"]
+    game = "two-worlds" if method == "two-worlds" else "one-run"
+    expected = p_value_from_scores(
+        columns["score"], columns["member"], ApproxDP(0.5, 1e-5), method=game
+    )
+    assert told["p_value"] == pytest.approx(expected, rel=1e-9)
+    assert told["p_value"] < 0.05
+    assert "it is refuted at the level of 5%" in told["sentence"]
+    assert main(["audit", path, *asked, "--promise", "gaussian:9"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "promise of 9-GDP" in said
+    assert "which does not show that it is kept" in said
+
+
+def test_a_promise_gets_no_p_value_from_an_estimate_nor_from_another_method(capsys, write):
+    _, bound, _ = played(capsys, write(**leaking()), "--promise", "0.5,1e-5")
+    assert bound["claim"] == "estimate"
+    assert bound["promised"]["p_value"] is None
+    assert "no p-value from an estimate" in bound["promised"]["sentence"]
+    err = refused(capsys, write(**shifted()[0]), "--method", "zero-run", "--promise", "1,0")
+    assert "--promise is for one-run" in err
+
+
+@pytest.mark.parametrize("text", ["1", "gaussian:1,2", "1,2", "-1,0", "laplace:1", ""])
+def test_a_promise_has_one_of_two_forms(capsys, write, text):
+    with pytest.raises(SystemExit) as ended:
+        main(["audit", write(**leaking()), f"--promise={text}"])
+    assert ended.value.code == 2
+    assert "--promise" in capsys.readouterr().err
 
 
 def test_what_would_have_been_stated_is_there(capsys, write):

@@ -1,5 +1,6 @@
 """The report stands alone, escapes what comes from a file, and says what the bound says."""
 
+import html
 import json
 import os
 import shutil
@@ -138,6 +139,14 @@ def test_theory_is_drawn_beside_the_bound(report):
     assert (
         f"theory&#x27;s promise, add/remove, ε = {bound['upper_bounds']['add/remove']:.3g}" in text
     )
+
+
+def test_a_promise_is_judged_beside_the_number(report):
+    text, bound = report(
+        columns_for("one-run"), "--membership", "randomised", "--promise", "gaussian:2"
+    )
+    assert html.escape(bound["promised"]["sentence"]) in text
+    assert "p-value of the promise" in text
 
 
 def test_scores_that_no_axis_can_hold_leave_their_figure_out(report):
