@@ -12,6 +12,10 @@ from .bounds.one_run import one_run as one_run
 from .bounds.one_run_fdp import one_run_fdp as one_run_fdp
 from .bounds.panoramia import panoramia as panoramia
 from .bounds.panoramia import panoramia_ceiling as panoramia_ceiling
+from .bounds.power import would_find as would_find
+from .bounds.promise import p_value as p_value
+from .bounds.promise import p_value_from_scores as p_value_from_scores
+from .bounds.promise import refuted_curve as refuted_curve
 from .bounds.propensity import reject_propensity as reject_propensity
 from .bounds.renyi import epsilon_from_renyi as epsilon_from_renyi
 from .bounds.renyi import renyi_audit as renyi_audit
@@ -21,6 +25,7 @@ from .bounds.roc import auc as auc
 from .bounds.roc import roc as roc
 from .bounds.roc import tpr_at_fpr as tpr_at_fpr
 from .bounds.scores import audit_scores as audit_scores
+from .bounds.sequential import SequentialAudit as SequentialAudit
 from .bounds.tradeoff import ApproxDP as ApproxDP
 from .bounds.tradeoff import CustomTradeOff as CustomTradeOff
 from .bounds.tradeoff import GaussianDP as GaussianDP
@@ -31,6 +36,8 @@ from .bounds.zero_run import zero_run as zero_run
 from .bounds.zero_run import zero_run_bootstrap as zero_run_bootstrap
 from .claims import claim as claim
 from .claims import finding as finding
+from .evidence import ErrorCounts as ErrorCounts
+from .evidence import GuessCounts as GuessCounts
 from .experiment import experiment as experiment
 from .experiment import stored as stored
 from .experiment import study as study

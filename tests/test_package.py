@@ -91,6 +91,7 @@ def defaults(argument: str) -> dict[str, object]:
 
 def test_delta_has_one_default_but_for_panoramia():
     assert defaults("delta") == {
+        "SequentialAudit": 1e-5,
         "audit_scores": 1e-5,
         "observational_label": 1e-5,
         "one_run": 1e-5,

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import bdtr
-from scipy.stats import binom
 
 from auditkit import _check
 from auditkit._types import Floats, Ints
 from auditkit.bounds.clopper_pearson import upper_limit
 from auditkit.bounds.games import OneRunGame, TwoWorldsGame
-from auditkit.bounds.one_run import one_run
+from auditkit.bounds.one_run import one_run, worst_chance
 from auditkit.bounds.one_run_fdp import smallest_level
 from auditkit.bounds.result import Bound, plain
 from auditkit.bounds.scores import TEN, audit
@@ -215,24 +214,14 @@ def _counts(details: Mapping[str, Any]) -> GuessCounts | ErrorCounts:
 
 def _of_guesses(counts: GuessCounts, promise: TradeOff) -> Floats:
     c, r, m = counts.correct, counts.guesses, counts.examples
+    lanes = zip(c.ravel().tolist(), r.ravel().tolist(), m.ravel().tolist(), strict=True)
     if isinstance(promise, ApproxDP):
         delta = float(promise.delta(FAR))
-        return _most_likely(
-            c, r, np.asarray(m * delta, dtype=np.float64), float(promise.epsilon(delta))
-        )
-    lanes = zip(c.ravel().tolist(), r.ravel().tolist(), m.ravel().tolist(), strict=True)
-    return np.array([smallest_level(promise, *lane) for lane in lanes]).reshape(c.shape)
-
-
-def _most_likely(v: Ints, r: Ints, weight: Floats, epsilon: float) -> Floats:
-    """Return the largest chance of v of r correct guesses under (ε, δ), with weight m δ."""
-    # TODO(lead): `most_likely` of one_run.py takes its place
-    wrong = 1.0 / (1.0 + np.exp(min(epsilon, 700.0)))
-    log_tail = binom.logcdf(r - v, r, wrong)
-    tail = np.exp(log_tail)
-    ratio = np.exp(log_tail - binom.logpmf(r - v, r, wrong))
-    excess = np.minimum(1.0, weight * ratio / np.maximum(v, 1))
-    return np.where(v > 0, tail + (1.0 - tail) * excess, 1.0)
+        epsilon = min(float(promise.epsilon(delta)), 700.0)  # what an exponential can hold
+        found = [worst_chance(v, n, size * delta, epsilon, 1.0)[0] for v, n, size in lanes]
+    else:
+        found = [smallest_level(promise, *lane) for lane in lanes]
+    return np.array(found, dtype=np.float64).reshape(c.shape)
 
 
 # two worlds

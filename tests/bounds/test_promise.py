@@ -84,6 +84,8 @@ def test_the_p_value_of_what_a_bound_just_refutes_is_its_level(counts):
     [((98, 100, 10_000), 1e-4, 2.6579), ((30, 30, 100_000), 1e-5, 1.9315)],
 )
 def test_one_run_is_exact_at_any_delta(counts, delta, epsilon):
+    bound = one_run(*counts, delta=delta, confidence=0.9)
+    assert p_value(GuessCounts(*counts), refuted_curve(bound)) == pytest.approx(0.1, rel=1e-9)
     # ε at the level of .05, by linear programming over all mechanisms
     assert p_value(GuessCounts(*counts), ApproxDP(epsilon, delta)) == pytest.approx(0.05, rel=1e-3)
 
