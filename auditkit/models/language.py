@@ -102,7 +102,7 @@ class LanguageModel:
         In half precision, 74 kB for a text of 64 tokens.
         """
         with torch.no_grad():
-            return torch.cat([self.below(part) for part in self._rows(tokens).split(ROWS)])
+            return torch.cat([self.below(part) for part in torch.split(self._rows(tokens), ROWS)])
 
     def losses(self, tokens: ArrayLike, states: Tensor | None = None) -> Floats:
         """Return the loss of every token but the first, of shape (n, length - 1).
@@ -114,16 +114,15 @@ class LanguageModel:
         states : torch.Tensor, optional
             Their `hidden_states`, if they are at hand.
         """
-        rows, given = self._rows(tokens), self._states(tokens, states)
+        rows, given = self._rows(tokens, least=2), self._states(tokens, states)
         found = []
         with torch.no_grad(), self._half():
-            for part, seen in zip(rows.split(ROWS), given.split(ROWS), strict=True):
+            for part, seen in zip(torch.split(rows, ROWS), torch.split(given, ROWS), strict=True):
                 ends, truth = self.top(seen[:, :-1].float()).flatten(0, 1), part[:, 1:].flatten()
-                each = [
-                    F.cross_entropy(F.linear(end, self.head).float(), true, reduction="none")
-                    for end, true in zip(ends.split(PLACES), truth.split(PLACES), strict=True)
-                ]
-                found.append(torch.cat(each).view(len(part), -1))
+                each = map(
+                    self._cross_entropy, torch.split(ends, PLACES), torch.split(truth, PLACES)
+                )
+                found.append(torch.cat([*each]).view(len(part), -1))
         return torch.cat(found).double().cpu().numpy()
 
     def continued(
@@ -169,7 +168,9 @@ class LanguageModel:
             _check.rate("top_p", top_p),
             _check.generator("rng", rng),
         )
-        parts = [torch.cat([*self._continued(part, count, draw)], 1) for part in rows.split(ROWS)]
+        parts = [
+            torch.cat([*self._continued(part, count, draw)], 1) for part in torch.split(rows, ROWS)
+        ]
         return torch.cat(parts).cpu().numpy()
 
     def _continued(self, given: Tensor, number: int, draw: "_Draw") -> Iterator[Tensor]:
@@ -182,16 +183,20 @@ class LanguageModel:
                 given = draw(logits)
                 yield given
 
+    def _cross_entropy(self, ends: Tensor, truth: Tensor) -> Tensor:
+        return F.cross_entropy(F.linear(ends, self.head).float(), truth, reduction="none")
+
     def _half(self) -> torch.autocast:
         return torch.autocast(self.head.device.type, dtype=HALF)
 
-    def _rows(self, tokens: ArrayLike) -> Tensor:
+    def _rows(self, tokens: ArrayLike, *, least: int = 1) -> Tensor:
         rows = _check.counts("tokens", tokens)
-        if rows.ndim != 2 or not rows.size or rows.max() >= len(self.head):
+        if rows.ndim != 2 or not len(rows) or rows.shape[1] < least:
             raise ValueError(
-                f"tokens must be rows of whole numbers below {len(self.head)}, got shape "
-                f"{rows.shape}" + (f" and {rows.max()}" if rows.size else "")
+                f"tokens must be rows of at least {least} whole numbers, got shape {rows.shape}"
             )
+        if rows.max() >= len(self.head):
+            raise ValueError(f"tokens must lie in 0 to {len(self.head) - 1}, got {rows.max()}")
         return torch.from_numpy(rows).to(self.head.device)
 
     def _states(self, tokens: ArrayLike, states: Tensor | None) -> Tensor:
@@ -327,7 +332,7 @@ def tune(
     >>> states = model.hidden_states(members)  # doctest: +SKIP
     >>> target = tune(model, members, states=states, seed=0)  # doctest: +SKIP
     """
-    rows, given = model._rows(tokens), model._states(tokens, states)
+    rows, given = model._rows(tokens, least=2), model._states(tokens, states)
     size = _check.whole("batch_size", batch_size, least=1)
     top = copy.deepcopy(model.top)
     rate = _check.positive("learning_rate", learning_rate)
@@ -336,13 +341,13 @@ def tune(
     (start,) = border.seeds([seed])
     shuffle = np.random.default_rng(start)
     for _ in range(_check.whole("passes", passes)):
-        for batch in torch.from_numpy(shuffle.permutation(len(rows))).split(size):
+        for batch in torch.split(torch.from_numpy(shuffle.permutation(len(rows))), size):
             with model._half():
                 ends = top(given[batch, :-1].float()).flatten(0, 1).to(model.head.dtype)
                 truth = rows[batch, 1:].flatten()
                 loss = F.linear_cross_entropy(ends, model.head, truth, options=pieces)
             optimiser.zero_grad()
-            loss.backward()
+            torch.autograd.backward(loss)
             optimiser.step()
     border.finite(weight.detach()[None] for weight in top.parameters())
     return replace(model, top=top)

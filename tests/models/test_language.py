@@ -173,12 +173,11 @@ def test_a_seed_decides_what_is_written(model):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda model: model.losses(TEXTS[0]),
-            r"tokens must be rows .* 50, got shape \(9,\)",
-        ),
-        (lambda model: model.losses(TEXTS + 45), "tokens must be rows .* and 84"),
+        (lambda model: model.losses(TEXTS[0]), r"tokens must be rows .* got shape \(9,\)"),
+        (lambda model: model.losses(TEXTS[:, :1]), "tokens must be rows of at least 2"),
+        (lambda model: tune(model, TEXTS[:, :1], seed=0), "tokens must be rows of at least 2"),
         (lambda model: model.losses(TEXTS[:0]), "tokens must be rows"),
+        (lambda model: model.losses(TEXTS + 45), "tokens must lie in 0 to 49, got 84"),
         (lambda model: model.losses(TEXTS - 1.5), "tokens must hold whole numbers"),
         (lambda model: model.losses(TEXTS, model.hidden_states(TEXTS[:9])), "states must be those"),
         (lambda model: tune(model, TEXTS, passes=-1, seed=0), "passes must be"),
