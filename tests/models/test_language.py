@@ -1,7 +1,7 @@
 """A language model: what it reads, what it learns on its top layers, what it writes."""
 
 import copy
-import importlib
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import numpy as np
@@ -277,7 +277,7 @@ def test_a_network_that_was_taken_apart_learns_on_top_and_stays(network):
 @pytest.mark.filterwarnings("default")
 def test_the_language_model_knows_english():
     for module in ENCODERS["smollm2-135m"].needs:
-        if importlib.util.find_spec(module) is None:
+        if find_spec(module) is None:
             pytest.skip(f"{module} is optional: {ENCODERS['smollm2-135m'].install}")
     model = pretrained()
     english = "The cat sat on the mat and looked at the dog that had come in from the rain."
