@@ -69,7 +69,7 @@ print(json.dumps([(middle - start) / logits[..., 0].size, (end - middle) / plain
 
 def measure() -> list[dict[str, Any]]:
     """Time a vote of ten teachers on two hundred film sentences."""
-    trouble = _install()
+    trouble = install()
     seconds, plain, agreement = math.nan, math.nan, "nothing to compare"
     if not trouble:
         done = run([str(PYTHON), "-c", SCRIPT], says=_question())
@@ -92,7 +92,7 @@ def measure() -> list[dict[str, Any]]:
     ]
 
 
-def _install() -> str:
+def install() -> str:
     """Install the model and what it needs; return what went wrong, if anything did."""
     if not PYTHON.exists():
         venv.create(ENVIRONMENT, with_pip=True)

@@ -1,4 +1,4 @@
-"""Small networks, many trained at once, and frozen encoders.
+"""Small networks, many trained at once, frozen encoders, and a language model that is tuned.
 
 Here belong architectures and the training of thousands of them as one tensor program. Private
 training is a mechanism and belongs to `mechanisms`.
