@@ -34,17 +34,21 @@ IMAGES = RNG.normal(size=(12, 1, 28, 28))
 TEXTS = RNG.integers(7, size=(12, 5))
 
 
+class Halved(nn.Module):
+    """A layer with a number that is not trained."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("half", torch.full((4,), 0.5))
+
+    def forward(self, rows):
+        return rows * self.half
+
+
 def odd_layers():
-    """Make a network with layers that are left to vmap, and one that rescales."""
-    return nn.Sequential(
-        nn.Linear(6, 4),
-        nn.LayerNorm(4),
-        nn.RMSNorm(4),
-        nn.ELU(),
-        nn.Unflatten(1, (2, 2)),
-        nn.Flatten(),
-        *mlp(4, 3),
-    )
+    """Make a network with layers that are left to vmap."""
+    odd = (nn.RMSNorm(4), nn.ELU(), Halved(), nn.Unflatten(1, (2, 2)), nn.Flatten())
+    return nn.Sequential(nn.Linear(6, 4), nn.LayerNorm(4), *odd, *mlp(4, 3))
 
 
 # many models
@@ -66,7 +70,7 @@ def test_many_models_train_and_answer_there(network, inputs, labels, optimizer, 
     fit = partial(
         fit_many, network, inputs, labels, seeds=range(3), epochs=2, batch_size=5,
         learning_rate=0.01, optimizer=optimizer,
-        weights=np.tile(np.arange(len(inputs)) % 3, (3, 1)),
+        weights=np.tile(np.arange(len(inputs)) % 3, (3, 1)) if optimizer == "sgd" else None,
     )  # fmt: skip
     here = fit()
     far.made.clear()
@@ -115,7 +119,7 @@ RECORDS = InputCanary([ROWS[0], -ROWS[0]], [0, 1])
     ],
 )
 @pytest.mark.parametrize("sampling_rate", [1.0, 0.2])
-@pytest.mark.parametrize("records", [4, 40])  # fewer than features, and more
+@pytest.mark.parametrize("records", [3, 40])  # fewer than features, and more
 def test_private_models_train_there_by_the_same_draws(canary, options, sampling_rate, records, far):
     single = "logits" not in options and "network" not in options
     labels = LABELS[:records] % 2 if single else LABELS[:records]
