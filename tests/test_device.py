@@ -1,6 +1,7 @@
 """What is told to run on another device runs there, draws what the CPU draws and says the same."""
 
 import copy
+import sys
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -349,7 +350,8 @@ def brought(monkeypatch, tmp_path):
             AutoModelForCausalLM=SimpleNamespace(from_pretrained=lambda *_, **__: reader),
         ),
     }
-    monkeypatch.setattr(encoders.importlib, "import_module", packages.get)
+    for package, stand_in in packages.items():
+        monkeypatch.setitem(sys.modules, package, stand_in)
     found = (encoders._efficientnet, encoders._minilm, encoders._smollm2)
     for make in found:
         make.cache_clear()

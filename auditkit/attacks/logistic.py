@@ -39,7 +39,7 @@ def fit_columns(
     share = (counts / counts.sum(axis=0)).astype(np.float32)
     own = (penalty / counts.sum(axis=0)).astype(np.float32)
     inverse = _coordinates(rows, penalty, columns)
-    z = rows @ inverse.T if inverse.ndim == 2 else rows * inverse
+    z: Singles = rows @ inverse.T if inverse.ndim == 2 else rows * inverse
     # the penalty in these coordinates; the last weight bears none
     form = inverse[:, :-1] @ inverse[:, :-1].T if inverse.ndim == 2 else inverse**2
     if inverse.ndim == 1:
@@ -49,9 +49,9 @@ def fit_columns(
         total: Singles = (form @ v if form.ndim == 2 else form[:, None] * v) * own
         for first in range(0, len(rows), ROWS):
             part = slice(first, first + ROWS)
-            chances = _sigmoid(z[part] @ v)
-            chances[members[part]] -= 1.0
-            total += z[part].T @ np.multiply(chances, share[part], out=chances)
+            residual = _sigmoid(z[part] @ v)
+            residual[members[part]] -= 1.0
+            total += z[part].T @ np.multiply(residual, share[part], out=residual)
         return total
 
     v = np.zeros((width, columns), dtype=np.float32)
