@@ -40,10 +40,10 @@ class Halved(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.register_buffer("half", torch.full((4,), 0.5))
+        self.register_buffer("factor", torch.full((4,), 0.5))
 
     def forward(self, rows):
-        return rows * self.half
+        return rows * self.factor
 
 
 def odd_layers():
