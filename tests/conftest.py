@@ -1,7 +1,8 @@
-"""What all tests share: hypothesis without a clock, and on CI with the same examples every time."""
+"""What all tests share: a second device; hypothesis without a clock, on CI always the same."""
 
 import os
 
+import pytest
 from hypothesis import settings
 
 # two files of one name, which pytest's search for doctests takes for one module
@@ -10,3 +11,12 @@ collect_ignore_glob = ["conftest.py", "*/conftest.py"]
 settings.register_profile("calm", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "calm")
+
+
+@pytest.fixture
+def far():
+    """A second device, "meta", on which nothing of the first may be met with by mistake."""
+    from far_device import FarDevice
+
+    with FarDevice() as device:
+        yield device

@@ -16,7 +16,8 @@ against a gradient, which is why the directions below begin with the gradient of
 Movement along `whitened_direction` is a score that the paper does not have; it is our addition.
 
 Canaries are crafted on a reference model, trained without privacy. It may be any torch module that
-treats its examples one by one and ends in one logit, for labels 0 and 1, or one a class.
+treats its examples one by one and ends in one logit, for labels 0 and 1, or one a class. All is
+computed on the device where its weights are, in double precision.
 """
 
 import copy
@@ -128,14 +129,16 @@ def train_reference(
     bound = None if clip is None else _check.positive("clip", clip)
     source = _check.generator("rng", rng)
     trained = _copied(model, x, "labels", y)
+    x, y = _beside(trained, x, y)
     parameters = list(trained.parameters())
     step = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[
         _check.choice("optimizer", optimizer, ("sgd", "adam"))
     ](parameters, lr=_check.positive("learning_rate", learning_rate))
     looks = set(np.linspace(1, steps, min(steps, LOOKS)).round().astype(int).tolist())
-    confidence, movement = torch.zeros(len(x), dtype=torch.float64), torch.zeros(_size(trained))
+    confidence = torch.zeros(len(x), dtype=torch.float64, device=x.device)
+    movement = torch.zeros(_size(trained), device=x.device)
     for t in range(1, steps + 1):
-        batch = torch.from_numpy(np.flatnonzero(source.random(len(x)) < rate))
+        batch = torch.from_numpy(np.flatnonzero(source.random(len(x)) < rate)).to(x.device)
         total = _batch_gradient(trained, x[batch], y[batch], bound)
         before = nn.utils.parameters_to_vector(parameters).detach()
         _put_gradient(parameters, total / (rate * len(x)))
@@ -144,7 +147,8 @@ def train_reference(
         if t in looks:
             with torch.no_grad():
                 confidence += torch.exp(-_losses(trained(x), y)) / len(looks)
-    return Reference(trained.eval(), confidence.numpy(), movement.double().numpy())
+    moved = movement.double().cpu().numpy()
+    return Reference(trained.eval(), confidence.cpu().numpy(), moved)
 
 
 # --- canaries ------------------------------------------------------------------------------------
@@ -247,12 +251,13 @@ def crafted_input(
     rate = _check.positive("learning_rate", learning_rate)
     source = _check.generator("rng", rng)
     reference = _copied(model, x, "label", y)
+    x, y = _beside(reference, x, y)
     target = _gradients(reference, x, y)[0]
     if not target.norm() > 0.0:
         raise ValueError("features must have a gradient on the model, got one of norm 0")
     scale = x.square().sum()
     start = source.standard_normal(tuple(x.shape))
-    point = 0.1 * x.norm() * torch.from_numpy(start / np.linalg.norm(start))
+    point = 0.1 * x.norm() * torch.from_numpy(start / np.linalg.norm(start)).to(x.device)
     for _ in range(steps):
         point = point.detach().requires_grad_()
         loss = _losses(reference(point), y).sum()
@@ -265,7 +270,7 @@ def crafted_input(
             distance = distance + (gradient - target).square().mean()
         (slope,) = torch.autograd.grad(distance, point)
         point = point - rate * scale * slope
-    crafted: Floats = point.detach()[0].numpy()
+    crafted: Floats = point.detach()[0].cpu().numpy()
     if not np.isfinite(crafted).all():
         raise FloatingPointError(
             f"x' did not stay finite: take a learning_rate below {learning_rate!r}"
@@ -301,8 +306,9 @@ def mislabelled(model: nn.Module, features: ArrayLike, label: int) -> int:
     """
     x, y = _record(features, label)
     reference = _copied(model, x, "label", y)
+    x, y = _beside(reference, x, y)
     with torch.no_grad():
-        labels = torch.arange(max(reference(x).shape[-1], 2))
+        labels = torch.arange(max(reference(x).shape[-1], 2), device=x.device)
     pool = x.expand(len(labels), *x.shape[1:])
     return int(_cosines(reference, x, y, pool, labels).argmin())
 
@@ -356,6 +362,7 @@ def adversarial_natural(
         )
     reference = _copied(model, x, "label", y)
     _check_labels(reference, pool[:1], "pool_labels", labels)
+    x, y, pool, labels = _beside(reference, x, y, pool, labels)
     return int(_cosines(reference, x, y, pool, labels).argmin())
 
 
@@ -548,8 +555,9 @@ def clipped_gradients(
     x, y = _records("features", features, "labels", labels)
     bound = _check.positive("clip", clip)
     reference = _copied(model, x[:1], "labels", y)
+    x, y = _beside(reference, x, y)
     parts = [_clipped(_gradients(reference, *part), bound) for part in _parts(reference, x, y)]
-    result: Floats = torch.cat(parts).numpy()
+    result: Floats = torch.cat(parts).cpu().numpy()
     return result
 
 
@@ -586,7 +594,7 @@ def _batch_gradient(model: nn.Module, x: Tensor, y: Tensor, clip: float | None) 
     if clip is None:
         own = torch.autograd.grad(_losses(model(x), y).sum(), list(model.parameters()))
         return torch.cat([part.flatten() for part in own])
-    total = torch.zeros(_size(model), dtype=x.dtype)
+    total = torch.zeros(_size(model), dtype=x.dtype, device=x.device)
     for part in _parts(model, x, y):
         total += _clipped(_gradients(model, *part), clip).sum(dim=0)
     return total
@@ -610,7 +618,7 @@ def _cosines(model: nn.Module, x: Tensor, y: Tensor, pool: Tensor, labels: Tenso
         norms = gradients.norm(dim=1)
         cosines = (gradients / norms[:, None]) @ target / target.norm()
         found.append(torch.where(norms > 0.0, cosines, torch.inf))
-    result: Floats = torch.cat(found).numpy()
+    result: Floats = torch.cat(found).cpu().numpy()
     if not np.isfinite(result).any():
         raise ValueError("pool_features must have a gradient on the model, got none that has one")
     return result
@@ -664,9 +672,15 @@ def _copied(model: nn.Module, x: Tensor, labels_name: str, labels: Tensor) -> nn
     return copied
 
 
+def _beside(model: nn.Module, *tensors: Tensor) -> tuple[Tensor, ...]:
+    """Return tensors on the device where a model's weights are, if it has any."""
+    device = next(model.parameters(), tensors[0]).device
+    return tuple(tensor.to(device) for tensor in tensors)
+
+
 def _check_labels(model: nn.Module, x: Tensor, labels_name: str, labels: Tensor) -> None:
     with torch.no_grad():
-        logits = model(x)
+        logits = model(*_beside(model, x))
     if logits.ndim != 2:
         raise ValueError(
             f"model must give each example its logits, got shape {tuple(logits.shape)} for one"

@@ -134,6 +134,7 @@ class CanaryRun:
             return
         if optimizer.loss_reduction == "mean":
             gradient /= optimizer.expected_batch_size * optimizer.accumulated_iterations
+        gradient = gradient.to(optimizer.params[0].device)
         for weight, part in zip(optimizer.params, torch.split(gradient, sizes), strict=True):
             weight.grad += part.view_as(weight)
 
@@ -168,7 +169,8 @@ def audit_opacus(
     bits : array of shape (runs,), optional
         The coin b of each run, by default 0 and 1 in turn.
     seed : int
-        Torch's own stream has a fresh seed in each run, and is put back afterwards.
+        Torch's own stream has a fresh seed in each run, and is put back afterwards; that of a GPU
+        is not put back.
 
     Returns
     -------

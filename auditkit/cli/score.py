@@ -54,6 +54,9 @@ def add_to(rooms: Any) -> None:
         "zero-run takes its propensities from them",
     )
     command.add_argument("--seed", type=audit.whole, default=0, help="of the label game; 0")
+    command.add_argument(
+        "--device", default="cpu", help="where torch modules run, cuda for example; cpu"
+    )
     command.add_argument("--output", type=Path, required=True, help="a CSV or NPZ file to write")
     command.set_defaults(run=_run, usage=command.error)
 

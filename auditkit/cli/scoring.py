@@ -22,10 +22,10 @@ def columns_of(options: argparse.Namespace, progress: Progress) -> tuple[Columns
     """Return the columns of the file, and what has to be said of them."""
     progress("loading the model")
     notes: list[str] = []
-    target = _model(options.model, options.weights, notes)
+    target = _model(options.model, options.weights, options.device, notes)
     reference, population = None, None
     if options.reference is not None:
-        reference = _model(options.reference, options.reference_weights, notes)
+        reference = _model(options.reference, options.reference_weights, options.device, notes)
     inside, outside = _examples(options.members), _examples(options.others)
     if options.population is not None:
         population = _examples(options.population)
@@ -84,9 +84,13 @@ def write(path: Path, columns: Columns) -> None:
     write_whole(path, text.encode("utf-8"))
 
 
-def _model(factory: str, weights: Path | None, notes: list[str]) -> Model:
+def _model(factory: str, weights: Path | None, device: str, notes: list[str]) -> Model:
     """Return what a model says of datasets, and note how that was read."""
     made = _made(factory, weights, notes)
+    if not hasattr(made, "predict_proba"):
+        from auditkit.models import border
+
+        made.to(border.device("--device", device))
 
     def said(*features: NDArray[Any]) -> list[Floats]:
         told, read = probabilities(made, *features, name=factory)

@@ -76,7 +76,11 @@ class Draws:
         return [(self._word + 2_654_435_761 * model) % 2**32 for model in self.models]
 
     def _add(self, to: Tensor, step: int, stream: int, deviation: float) -> None:
-        add_normal(to.numpy(), self._key, self.models.start, step, stream, deviation)
+        here = to.device.type == "cpu"
+        drawn = to if here else torch.zeros(to.shape)  # the same draws whatever the device
+        add_normal(drawn.numpy(), self._key, self.models.start, step, stream, deviation)
+        if not here:
+            to.add_(drawn.to(to.device))
 
 
 class Learners(Protocol):
@@ -143,8 +147,9 @@ def descend(
 ) -> Iterator[Tensor]:
     """Train models; yield the weights of all, (models, parameters), after each of the snapshots."""
     learners = task.begin(start, bits, recipe)
-    weights, seen = learners.weights, 0
-    planted = None if task.gradients is None else task.gradients[bits] / recipe.batch
+    weights, seen, planted = learners.weights, 0, None
+    if task.gradients is not None:
+        planted = task.gradients[torch.from_numpy(bits).to(weights.device)] / recipe.batch
     optimiser = Optimiser(
         (weights,), recipe.optimizer, recipe.learning_rate, momentum=0.0, decay=0.0
     )
@@ -155,7 +160,9 @@ def descend(
         mean = learners.clipped_mean(sampled)
         draws.add_noise(mean, step, recipe.noise)
         if planted is not None:
-            mean.add_(planted if sampled is None else planted * _column(sampled[:, -1]))
+            mean.add_(
+                planted if sampled is None else planted * _column(sampled[:, -1]).to(mean.device)
+            )
         optimiser.step((mean,))
         if step in snapshots:
             spread = recipe.learning_rate * recipe.noise * math.sqrt(step - seen)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from auditkit._types import Floats, Ints
 from auditkit.mechanisms.dp_descent import WORK, Bytes, Draws, Learners, Recipe
+from auditkit.models.stacked import room
 
 SPARSE = 0.3  # sampling rates below which sampled records are visited one by one
 PIECES = 3  # that a triangle is cut into, to leave out most of its zeros
@@ -49,6 +50,7 @@ class HeadTask:
         clip: float,
         logits: int,
         turn: bool,
+        device: torch.device,
     ) -> "HeadTask":
         """Lay the records out; `turn` if a basis may be chosen, and it is where that is smaller."""
         width = features.shape[1]
@@ -68,11 +70,11 @@ class HeadTask:
         with np.errstate(divide="ignore"):  # features of 0 have no gradient to clip
             limits = clip / np.linalg.norm(features, axis=1)
         return cls(
-            records=_singles(records),
-            labels=torch.from_numpy(labels),
-            limits=_singles(limits),
+            records=_singles(records, device),
+            labels=torch.from_numpy(labels).to(device),
+            limits=_singles(limits, device),
             reach=np.where(filled.any(1), filled.shape[1] - filled[:, ::-1].argmax(1), 0),
-            gradients=None if own is None else _singles(own.reshape(2, -1)),
+            gradients=None if own is None else _singles(own.reshape(2, -1), device),
             network=logits,
             width=width,
             basis=basis,
@@ -92,7 +94,7 @@ class HeadTask:
         """Return how many models to train side by side."""
         trained = self.network * self.records.shape[1]
         numbers = 7 * trained + 4 * self.parameters + (5 * self.network + 1) * len(self.records)
-        return max(1, WORK // (4 * numbers))
+        return max(1, room(WORK, self.records.device) // (4 * numbers))
 
     def first(self, draws: Draws) -> Tensor:  # noqa: ARG002
         """Return weights of 0."""
@@ -115,14 +117,15 @@ class LinearHeads:
         truth = F.one_hot(task.labels, max(2, task.network)).float().T
         self._truth = truth[-task.network :].contiguous()
         self._everybody = np.ones((models, task.others + 1), dtype=np.uint8)
-        self._errors = torch.empty(models, task.network, size)
+        self._errors = start.new_empty(models, task.network, size)
+        self._compiled = start.device.type == "cpu"
         self._mean = torch.empty_like(self.weights)
         self._forward, self._backward = _laid_out(task)
 
     def clipped_mean(self, sampled: Bytes | None) -> Tensor:
         """Return sums of clipped gradients over |B|, (models, trained)."""
         task, shape = self._task, (len(self.weights), self._task.network, -1)
-        if self._recipe.sampling_rate >= SPARSE:
+        if self._recipe.sampling_rate >= SPARSE or not self._compiled:
             return self._pull(self._clipped_errors(sampled).flatten(0, 1))
         assert sampled is not None
         _add_sampled(
@@ -154,6 +157,10 @@ class LinearHeads:
             errors.sigmoid_()
         else:
             torch.softmax(errors, 1, out=errors)
+        if not self._compiled:
+            errors.sub_(self._truth)
+            factor = (task.limits / errors.norm(dim=1)).clamp_(max=1.0).mul_(self._shares(sampled))
+            return errors.mul_(factor[:, None])
         _cut(
             errors.numpy(),
             self._truth.numpy(),
@@ -163,6 +170,16 @@ class LinearHeads:
             np.float32(1.0 / self._recipe.batch),
         )
         return errors
+
+    def _shares(self, sampled: Bytes | None) -> Tensor:
+        """Return 1/|B| for the records in each model's batch and 0 for the others."""
+        present = self._everybody if sampled is None else sampled
+        others, models = self._task.others, len(present)
+        shares = np.zeros((models, len(self._task.records)), dtype=np.float32)
+        shares[:, :others] = present[:, :others]
+        if self._task.gradients is None:  # else the canary has no record
+            shares[np.arange(models), self._last] = present[:, others]
+        return torch.from_numpy(shares / self._recipe.batch).to(self.weights)
 
     def _pull(self, errors: Tensor) -> Tensor:
         """Return sums over the records of errors times features."""
@@ -195,13 +212,15 @@ def _laid_out(task: HeadTask) -> tuple[Products, Products]:
             backward.append((later, new, _prepared(task.records[later, new].T)))
         first, before = end, stop
     if before < inside:
-        backward.append((slice(0, size), slice(before, inside), torch.zeros(inside - before, size)))
+        nothing = task.records.new_zeros(inside - before, size)
+        backward.append((slice(0, size), slice(before, inside), nothing))
     return forward, backward
 
 
 def _prepared(matrix: Tensor) -> Tensor:
     """Return a matrix as oneDNN has it, whose products are twice as fast on some processors."""
-    if matrix.numel() and torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+    there = matrix.numel() and matrix.device.type == "cpu"
+    if there and torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return matrix.contiguous().to_mkldnn()
     return matrix
 
@@ -213,8 +232,8 @@ def _times(rows: Tensor, matrix: Tensor) -> Tensor:
     return F.linear(rows, matrix)
 
 
-def _singles(array: Floats) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
+def _singles(array: Floats, device: torch.device) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32)).to(device)
 
 
 def _reached(triangle: Floats) -> int:

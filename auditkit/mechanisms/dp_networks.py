@@ -15,7 +15,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from auditkit._types import Ints
 from auditkit.mechanisms.dp_descent import WORK, Bytes, Draws, Learners, Recipe
 from auditkit.models.descent import slope
-from auditkit.models.stacked import first_weights, forward, slices
+from auditkit.models.stacked import first_weights, forward, room, slices
 from auditkit.models.training import ROWS
 
 ByName: TypeAlias = dict[str, Tensor]
@@ -50,11 +50,11 @@ class NetworkTask:
         """Return how many models to train side by side."""
         own = 5 * self.parameters
         rows = min(len(self.inputs), self.rows())
-        return max(1, WORK // (4 * (own + rows * self._an_example())))
+        return max(1, room(WORK, self.inputs.device) // (4 * (own + rows * self._an_example())))
 
     def rows(self) -> int:
         """Return how many examples of a model to look at in one go."""
-        return max(1, WORK // (8 * self._an_example()))
+        return max(1, room(WORK, self.inputs.device) // (8 * self._an_example()))
 
     def first(self, draws: Draws) -> Tensor:
         """Return the weights that the network has by each model's own seed."""
@@ -128,7 +128,8 @@ class Networks:
         rows = np.zeros((len(present), int(counts.max())), dtype=np.int64)
         there = np.zeros(rows.shape, dtype=np.float32)
         rows[who, place], there[who, place] = which, 1.0
-        return torch.from_numpy(rows), torch.from_numpy(there)
+        device = self.weights.device
+        return torch.from_numpy(rows).to(device), torch.from_numpy(there).to(device)
 
 
 def by_name(flat: Tensor, layer: nn.Module) -> ByName:
@@ -143,10 +144,10 @@ def said(layer: nn.Module, weights: Tensor, x: Tensor) -> NDArray[np.float32]:
     """Return what networks say of examples, of shape (models, examples, ..., logits)."""
     found = []
     with torch.no_grad():
-        for part in slices(len(weights), max(1, ROWS // len(x))):
+        for part in slices(len(weights), max(1, room(ROWS, x.device) // len(x))):
             own = by_name(weights[part], layer)
             found.append(forward(layer, own, x.expand(len(weights[part]), *x.shape)))
-    result: NDArray[np.float32] = torch.cat(found).numpy()
+    result: NDArray[np.float32] = torch.cat(found).cpu().numpy()
     return result
 
 

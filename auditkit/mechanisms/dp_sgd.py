@@ -123,6 +123,7 @@ class Trained:
     _initial: Singles | None = field(default=None, repr=False)  # (1 or runs, parameters)
     _basis: Singles | None = field(default=None, repr=False)  # rows; None for the usual one
     _network: Network | int = field(default=1, repr=False)
+    _device: torch.device = field(default=torch.device("cpu"), repr=False)  # that networks are on
 
     @property
     def weights(self) -> Singles:
@@ -176,8 +177,9 @@ class Trained:
         """
         theta = self._theta()
         if not isinstance(self._network, int):
-            layer, x = fresh(self._network).eval(), border.inputs(features)
-            found = said(layer, torch.from_numpy(theta.reshape(-1, theta.shape[-1])), x)
+            layer = fresh(self._network).eval().to(self._device)
+            flat = torch.from_numpy(theta.reshape(-1, theta.shape[-1])).to(self._device)
+            found = said(layer, flat, border.inputs(features).to(self._device))
             every = found.reshape(*theta.shape[:2], *found.shape[1:])
             return every[..., 0] if every.shape[-1] == 1 else every
         heads = theta.reshape(*theta.shape[:2], self._network, -1)
@@ -215,6 +217,7 @@ def audit_sgd(
     snapshots: ArrayLike | None = None,
     keep: Callable[[Trained], ArrayLike] | None = None,
     seed: int = 0,
+    device: str | torch.device = "cpu",
 ) -> Trained:
     r"""Train many models with DP-SGD at once, each in the world that its bit says.
 
@@ -266,6 +269,9 @@ def audit_sgd(
         one snapshot that returns an array with a row a model. Use it where weights would not fit.
     seed : int
         A model's draws depend on the seed and its number, not on its company.
+    device : str or torch.device
+        Where models are trained and networks asked, as in `models.fit_many`. Noise and batches are
+        drawn on the CPU, so that they are the same on another device.
 
     Returns
     -------
@@ -286,7 +292,8 @@ def audit_sgd(
     With "sgd", the sum of all noisy gradients along g is :math:`-qn/\eta` times ``along(g)``.
 
     Memory, beyond the records, a basis of features squared, and what is returned (4 bytes a weight,
-    snapshot and run, or what is kept): about 60 MB, or what one model with one example takes.
+    snapshot and run, or what is kept): about 60 MB, or what one model with one example takes; on
+    another device about 1 GB there.
 
     References
     ----------
@@ -310,7 +317,9 @@ def audit_sgd(
     runs = _check.whole("runs", runs, least=1)
     optimizer = _check.choice("optimizer", optimizer, ("sgd", "adam"))
     clip, rate = _check.positive("clip", clip), _check.rate("sampling_rate", sampling_rate)
-    task = _task(features, labels, canary, clip, logits, network, turn=optimizer == "sgd")
+    where = border.device("device", device)
+    turn = optimizer == "sgd"
+    task = _task(features, labels, canary, clip, logits, network, turn=turn, device=where)
     batch = rate * (task.others + 1)
     noise = _check.scalar("noise_multiplier", noise_multiplier, least=0.0) * clip / batch
     recipe = Recipe(
@@ -329,6 +338,7 @@ def audit_sgd(
         bits=_bits(bits, runs),
         snapshots=_snapshots(snapshots, recipe.steps),
         seed=_check.whole("seed", seed),
+        device=where,
     )
     return audit.whole() if keep is None else audit.kept(keep)
 
@@ -346,6 +356,7 @@ class _Audit:
     bits: Ints
     snapshots: Ints
     seed: int
+    device: torch.device
 
     def whole(self) -> Trained:
         """Return the weights of all models at all snapshots."""
@@ -389,18 +400,18 @@ class _Audit:
                 self.task,
                 self.recipe,
                 draws,
-                start.expand(len(bits), -1),
+                start.to(self.device).expand(len(bits), -1),
                 bits,
                 frozenset(self.snapshots.tolist()),
             )
             for at, weights in enumerate(seen):
                 border.finite([weights], part.start)
-                step, theta = self.snapshots[at : at + 1], weights.numpy()[:, None]
+                step, theta = self.snapshots[at : at + 1], weights.cpu().numpy()[:, None]
                 yield part, at, self._trained(bits, step, theta, start.numpy())
 
     def _trained(self, bits: Ints, steps: Ints, theta: Singles, initial: Singles) -> Trained:
         task = self.task
-        return Trained(bits, steps, None, theta, initial, task.basis, task.network)
+        return Trained(bits, steps, None, theta, initial, task.basis, task.network, self.device)
 
 
 # --- the border ----------------------------------------------------------------------------------
@@ -415,6 +426,7 @@ def _task(
     network: Network | None,
     *,
     turn: bool,
+    device: torch.device,
 ) -> Task:
     """Return what is trained on what, with the canary's two records after the others."""
     if not isinstance(canary, InputCanary | GradientCanary):
@@ -433,11 +445,13 @@ def _task(
                 raise ValueError(_unlike(extra.shape, inputs.shape))
             both = border.labels(canary.labels, 2, shown[1:])
             inputs, classes = torch.cat([inputs, extra]), torch.cat([classes, both])
-        layer = fresh(network)
+        layer = fresh(network).to(device)
         parameters = sum(weight.numel() for weight in layer.parameters())
         gradients = _gradients(canary, parameters, clip) if planted else None
-        rows = None if gradients is None else torch.from_numpy(gradients.astype(np.float32))
-        return NetworkTask(inputs, classes, rows, network, layer)
+        rows = None
+        if gradients is not None:
+            rows = torch.from_numpy(gradients.astype(np.float32)).to(device)
+        return NetworkTask(inputs.to(device), classes.to(device), rows, network, layer)
     x = _check.numbers("features", features, ndim=2)
     y = _head_labels("labels", labels, len(x), logits)
     if isinstance(canary, InputCanary):
@@ -447,7 +461,7 @@ def _task(
         x = np.concatenate([x, records])
         y = np.concatenate([y, _head_labels("canary.labels", canary.labels, 2, logits)])
     gradients = _gradients(canary, logits * x.shape[1], clip) if planted else None
-    return HeadTask.of(x, y, gradients, clip=clip, logits=logits, turn=turn)
+    return HeadTask.of(x, y, gradients, clip=clip, logits=logits, turn=turn, device=device)
 
 
 def _unlike(canary: tuple[int, ...], features: tuple[int, ...]) -> str:

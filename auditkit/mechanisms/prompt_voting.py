@@ -2,7 +2,8 @@
 
 A teacher is the text that it is shown before a query. It votes by the word that the model holds
 most likely to come next, among the words that stand for the classes. Nothing is drawn, so that the
-votes of the same prompts are the same again, up to rounding.
+votes of the same prompts are the same again, up to rounding. Everything is computed on the device
+where the model is.
 """
 
 from collections.abc import Sequence
@@ -112,18 +113,18 @@ def prompt_logits(
     tokenizer, model = language_model
     size = _check.whole("batch_size", batch_size, least=1)
     shown, asked = _tokens(tokenizer, "prompts", prompts), _tokens(tokenizer, "queries", queries)
-    words = _words(tokenizer, answers)
-    head = model.get_output_embeddings().weight[words].float()
+    head = _head(model, _words(tokenizer, answers))
     # queries of about one length side by side, so that little is padding
     order = sorted(range(len(asked)), key=lambda query: len(asked[query]))
-    logits = torch.empty(len(shown), len(asked), len(words))
+    logits = torch.empty(len(shown), len(asked), len(head))
     with torch.inference_mode():
         for teacher, prompt in enumerate(shown):
-            kept = model(torch.tensor([prompt]), use_cache=True, logits_to_keep=1).past_key_values
+            tokens = torch.tensor([prompt]).to(head.device)
+            kept = model(tokens, use_cache=True, logits_to_keep=1).past_key_values
             for first in range(0, len(order), size):
                 batch = order[first : first + size]
-                states = _last_states(model, kept, len(prompt), [asked[query] for query in batch])
-                logits[teacher, batch] = states.float() @ head.T
+                read = [asked[query] for query in batch]
+                logits[teacher, batch] = _said(model, head, read, kept, len(prompt))
     result: NDArray[np.float32] = logits.numpy()
     return result
 
@@ -174,34 +175,41 @@ def paired_logits(
     size = _check.whole("batch_size", batch_size, least=1)
     shown, asked = _tokens(tokenizer, "prompts", prompts), _tokens(tokenizer, "queries", queries)
     _check.same_length(prompts=shown, queries=asked)
-    words = _words(tokenizer, answers)
-    head = model.get_output_embeddings().weight[words].float()
+    head = _head(model, _words(tokenizer, answers))
     whole = [before + after for before, after in zip(shown, asked, strict=True)]
     order = sorted(range(len(whole)), key=lambda pair: len(whole[pair]))
-    logits = torch.empty(len(whole), len(words))
+    logits = torch.empty(len(whole), len(head))
     with torch.inference_mode():
         for first in range(0, len(order), size):
             batch = order[first : first + size]
-            states = _last_states(model, None, 0, [whole[pair] for pair in batch])
-            logits[batch] = states.float() @ head.T
+            logits[batch] = _said(model, head, [whole[pair] for pair in batch], None, 0)
     result: NDArray[np.float32] = logits.numpy()
     return result
 
 
-def _last_states(model: Any, kept: Any, before: int, asked: list[list[int]]) -> Tensor:
-    """Return the state at the end of each query, after a prompt of `before` tokens."""
-    lengths = torch.tensor([len(tokens) for tokens in asked])
+def _head(model: Any, words: list[int]) -> Tensor:
+    """Return the last layer's row for each word, in single precision."""
+    weight = model.get_output_embeddings().weight
+    rows: Tensor = weight[torch.tensor(words).to(weight.device)].float()
+    return rows
+
+
+def _said(model: Any, head: Tensor, asked: list[list[int]], kept: Any, before: int) -> Tensor:
+    """Return the logits at the end of each query, after a prompt of `before` tokens."""
+    device = head.device
+    lengths = torch.tensor([len(tokens) for tokens in asked]).to(device)
     rows = [torch.tensor(tokens) for tokens in asked]
-    padded = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
-    here = torch.arange(before + padded.shape[1]) < before + lengths[:, None]
+    padded = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True).to(device)
+    here = torch.arange(before + padded.shape[1], device=device) < before + lengths[:, None]
     states = model.base_model(
         input_ids=padded,
         attention_mask=here.long(),
         past_key_values=None if kept is None else _repeated(kept, len(asked)),
         use_cache=kept is not None,
     ).last_hidden_state
-    found: Tensor = states[torch.arange(len(asked)), lengths - 1]
-    return found
+    last = states[torch.arange(len(asked), device=device), lengths - 1]
+    logits: Tensor = last.float() @ head.T
+    return logits.cpu()
 
 
 def _repeated(kept: Any, times: int) -> Any:

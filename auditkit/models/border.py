@@ -39,6 +39,19 @@ def network_output(network: Callable[[], nn.Module], pool: Tensor) -> torch.Size
     return shape
 
 
+def device(name: str, value: str | torch.device) -> torch.device:
+    """Return where tensors are to be, if numbers can be put there and read again."""
+    try:
+        found = torch.device(value)
+        torch.zeros((), device=found).item()
+    except (RuntimeError, AssertionError, ImportError, TypeError):
+        kind, count = torch.accelerator.current_accelerator(), torch.accelerator.device_count()
+        others = [f"{kind}:{number}" for number in range(count)]
+        listed = ", ".join(map(repr, ["cpu", *others]))
+        raise ValueError(f"{name} must be one of {listed}, got {value!r}") from None
+    return found
+
+
 def finite(weights: Iterable[Tensor], first: int = 0) -> None:
     """Check that the weights of all models stayed finite; `first` is the number of the first."""
     lost = torch.stack([~weight.isfinite().flatten(1).all(1) for weight in weights]).any(0)

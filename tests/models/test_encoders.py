@@ -24,11 +24,11 @@ def seen(monkeypatch):
     """Stand-ins that are always installed; the list holds what they were shown."""
     shown = []
 
-    def look(images):
+    def look(images, _):
         shown.append(len(images))
         return np.repeat(images.mean((1, 2, 3), dtype=np.float32)[:, None], 1280, axis=1)
 
-    def read(texts):
+    def read(texts, _):
         shown.append(len(texts))
         return np.array([[len(text)] * 384 for text in texts], dtype=np.float32)
 
@@ -114,7 +114,7 @@ def test_a_cache_that_cannot_be_written_is_named(cache):
 @pytest.mark.usefixtures("seen")
 def test_features_that_are_not_finite_are_not_kept(cache, monkeypatch):
     monkeypatch.setitem(
-        encoders._RUN, "efficientnet-lite0", lambda x: np.full((len(x), 1280), np.nan)
+        encoders._RUN, "efficientnet-lite0", lambda x, _: np.full((len(x), 1280), np.nan)
     )
     with pytest.raises(RuntimeError, match="efficientnet-lite0"):
         encode("efficientnet-lite0", IMAGES)
