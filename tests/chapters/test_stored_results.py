@@ -36,8 +36,10 @@ def with_cells(name):
     return STUDIES[name].affordable()
 
 
-def test_every_stored_result_has_its_study_and_every_study_its_result():
-    assert set(STORED) == set(STUDIES)
+def test_every_stored_result_has_its_study_and_every_study_its_result_or_is_under_way():
+    under_way = {path.name.partition(".")[0] for path in RESULTS.glob("*.jsonl")}
+    waiting = {name for name, study in STUDIES.items() if under_way & set(study.sources)}
+    assert set(STORED) <= set(STUDIES) <= set(STORED) | under_way | waiting
     assert {path.stem for path in RESULTS.glob("*.csv")} == set(STORED)
 
 
