@@ -1,17 +1,18 @@
 """Many logistic regressions on one table, each with weights of its own for the examples."""
 
 from math import exp, log1p
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from auditkit._types import Bools, Floats
 
-Singles: TypeAlias = NDArray[np.float32]
-Step: TypeAlias = tuple[Singles, Singles, Singles]
+if TYPE_CHECKING:
+    import torch
+
+    Step: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 TOLERANCE = 1e-5  # of the gradient of the mean loss, in coordinates that make the loss round
 MEMORY = 6  # steps that the next one remembers
@@ -21,11 +22,11 @@ NARROW = 400  # columns up to which the table is made round whatever it costs
 
 
 def fit_columns(
-    rows: Singles,
+    rows: NDArray[np.float32],
     members: Bools,
     counts: Floats,
     penalty: float,
-) -> Singles:
+) -> NDArray[np.float32]:
     """Return the weights of a regression for each column of counts, of shape (features, columns).
 
     The last feature is 1, and its weight is not penalised. Each column minimises the sum of its
@@ -35,100 +36,92 @@ def fit_columns(
     columns in step. In the coordinates of the shared Hessian at 0 a full step is nearly Newton's,
     so none is searched for; a step that makes a gradient larger than it was at first is halved.
     """
-    width, columns = rows.shape[1], counts.shape[1]
-    share = (counts / counts.sum(axis=0)).astype(np.float32)
-    own = (penalty / counts.sum(axis=0)).astype(np.float32)
-    inverse = _coordinates(rows, penalty, columns)
-    z: Singles = rows @ inverse.T if inverse.ndim == 2 else rows * inverse
+    import torch
+
+    many, width = rows.shape
+    x, target = torch.from_numpy(rows), torch.from_numpy(members.astype(np.float32))[:, None]
+    share = torch.from_numpy((counts / counts.sum(axis=0)).astype(np.float32))
+    own = torch.from_numpy((penalty / counts.sum(axis=0)).astype(np.float32))
+    inverse = _coordinates(rows, penalty, counts.shape[1])
+    z = x @ inverse.T if inverse.ndim == 2 else x * inverse
     # the penalty in these coordinates; the last weight bears none
     form = inverse[:, :-1] @ inverse[:, :-1].T if inverse.ndim == 2 else inverse**2
     if inverse.ndim == 1:
         form[-1] = 0.0
 
-    def slope(v: Singles) -> Singles:
-        total: Singles = (form @ v if form.ndim == 2 else form[:, None] * v) * own
-        for first in range(0, len(rows), ROWS):
-            part = slice(first, first + ROWS)
-            residual = _sigmoid(z[part] @ v)
-            residual[members[part]] -= 1.0
-            total += z[part].T @ np.multiply(residual, share[part], out=residual)
+    def slope(v: torch.Tensor) -> torch.Tensor:
+        total = (form @ v if form.ndim == 2 else form[:, None] * v) * own
+        for first in range(0, many, ROWS):
+            part = z[first : first + ROWS]
+            residual = (part @ v).sigmoid_().sub_(target[first : first + ROWS])
+            total.addmm_(part.T, residual.mul_(share[first : first + ROWS]))
         return total
 
-    v = np.zeros((width, columns), dtype=np.float32)
+    v = torch.zeros(width, counts.shape[1])
     gradient = slope(v)
-    start = _norms(gradient)
+    start = gradient.norm(dim=0)
     steps: list[Step] = []
     for _ in range(MOST):
-        size = _norms(gradient)
-        if size.max() < TOLERANCE:
-            weights: Singles = inverse.T @ v if inverse.ndim == 2 else inverse[:, None] * v
-            return weights
+        size = gradient.norm(dim=0)
+        if float(size.max()) < TOLERANCE:
+            weights = inverse.T @ v if inverse.ndim == 2 else inverse[:, None] * v
+            return np.asarray(weights.numpy())
         move = _direction(gradient, steps)
         following = slope(v - move)
-        while (far := _norms(following) > np.maximum(start, 2.0 * size)).any():
-            move = np.where(far, np.float32(0.5) * move, move)
+        far = following.norm(dim=0) > torch.maximum(start, 2.0 * size)
+        while bool(far.any()):
+            move = torch.where(far, 0.5 * move, move)
             following = slope(v - move)
+            far = following.norm(dim=0) > torch.maximum(start, 2.0 * size)
         change = following - gradient
-        curved = -_products(move, change)
+        curved = -(move * change).sum(0)
         # a column that no longer moves has no curvature to remember
-        known = curved > 1e-20
-        weight = np.divide(1.0, curved, out=np.zeros_like(curved), where=known)
-        steps = [*steps, (-move, change, weight)][-MEMORY:]
+        steps.append((-move, change, torch.where(curved > 1e-20, 1.0 / curved, 0.0)))
+        steps = steps[-MEMORY:]
         v, gradient = v - move, following
     raise ArithmeticError(
-        f"{int((size >= TOLERANCE).sum())} of {columns} logistic regressions have not "
+        f"{int((size >= TOLERANCE).sum())} of {counts.shape[1]} logistic regressions have not "
         f"converged in {MOST} steps: their gradients are up to {float(size.max()):.2g}. "
         "Fewer features or a larger penalty may help"
     )
 
 
-def _coordinates(rows: Singles, penalty: float, columns: int) -> Singles:
+def _coordinates(rows: NDArray[np.float32], penalty: float, columns: int) -> "torch.Tensor":
     """Return what takes a row to coordinates in which the Hessian at 0 is about the identity.
 
     A matrix, the inverse of the Hessian's root. Where that costs more than it saves, for many
     features and few columns, a number for each feature.
     """
+    import torch
+
     many, width = rows.shape
     if width > NARROW and 20 * columns < width:
-        return np.full(width, 2.0, dtype=np.float32)  # features are standardised
-    hessian = (rows.T @ rows).astype(np.float64) / (4.0 * many)
+        return torch.full((width,), 2.0)  # features are standardised
+    x = torch.from_numpy(rows)
+    hessian = (x.T @ x).double().numpy() / (4.0 * many)
     hessian[np.diag_indices(width)] += max(penalty / many, 1e-6)
-    factor = np.linalg.cholesky(hessian)
-    inverse: Floats = solve_triangular(factor, np.eye(width), lower=True)
-    return inverse.astype(np.float32)
+    factor = torch.from_numpy(np.linalg.cholesky(hessian))
+    inverse: torch.Tensor = torch.linalg.solve_triangular(
+        factor, torch.eye(width).double(), upper=False
+    )
+    return inverse.float()
 
 
-def _sigmoid(odds: Singles) -> Singles:
-    """Return chances, in place of log-odds."""
-    np.tanh(np.multiply(odds, 0.5, out=odds), out=odds)
-    return np.multiply(np.add(odds, 1.0, out=odds), 0.5, out=odds)
-
-
-def _direction(gradient: Singles, steps: list[Step]) -> Singles:
+def _direction(gradient: "torch.Tensor", steps: "list[Step]") -> "torch.Tensor":
     """Return the gradient times an approximation of the inverse Hessian, for each column."""
-    move, shares = gradient.copy(), []
+    move, shares = gradient.clone(), []
     for step, change, weight in reversed(steps):
-        share = _products(step, move) * weight
+        share = (step * move).sum(0) * weight
         shares.append(share)
         move -= share * change
     if steps:
         step, change, _ = steps[-1]
-        size = _products(change, change)
-        scale = np.ones_like(size)
-        move *= np.divide(_products(step, change), size, out=scale, where=size > 0.0)
+        size = (change * change).sum(0)
+        known = size > 0.0
+        move *= ((step * change).sum(0) / size.where(known, 1.0)).where(known, 1.0)
     for (step, change, weight), share in zip(steps, reversed(shares), strict=True):
-        move += (share - _products(change, move) * weight) * step
+        move += (share - (change * move).sum(0) * weight) * step
     return move
-
-
-def _products(first: Singles, second: Singles) -> Singles:
-    """Return the inner product of each column with its counterpart."""
-    result: Singles = np.einsum("ij,ij->j", first, second)
-    return result
-
-
-def _norms(columns: Singles) -> Singles:
-    return np.sqrt(_products(columns, columns))
 
 
 def calibrate(scores: NDArray[np.floating], members: Bools) -> tuple[float, float]:

@@ -316,25 +316,6 @@ def test_features_that_betray_membership_turn_a_bound_into_an_estimate(capsys, w
     assert {row["claim"] for row in bound["sensitivity"]} == {"estimate"}
 
 
-@pytest.mark.parametrize("membership", ["randomised", "observed"])
-def test_features_are_looked_at_where_nothing_but_the_package_is_installed(membership, write):
-    columns, feature = shifted()
-    del columns["propensity"]
-    code = (
-        "import sys\n"
-        "class Bare:\n"
-        "    def find_spec(self, name, *_):\n"
-        "        if name in ('torch', 'sklearn', 'seaborn'): raise ModuleNotFoundError(name)\n"
-        "sys.meta_path.insert(0, Bare())\n"
-        "from auditkit.cli import main\n"
-        "sys.exit(main(sys.argv[1:]))"
-    )
-    audit = ["audit", write(**columns, feature_1=feature), "--membership", membership, "--json"]
-    done = subprocess.run([sys.executable, "-c", code, *audit], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["claim"] == "estimate"
-
-
 def test_propensities_that_are_rejected_prove_nothing_under_any_rule(capsys, write):
     columns, feature = shifted()
     path = write(**columns | {"propensity": np.full(2000, 0.5)}, feature_a=feature)
