@@ -27,10 +27,10 @@ MOST_GUESSES = 2000
 FAMILIES = ("gaussian", "pure")
 
 _ROUNDING = 2.3e-16  # the relative error of one operation
-_CLOSE = 1e-9  # a bracket of the tail this narrow is closed
+_CLOSE = 1e-7  # a bracket of the tail this narrow is closed
 _MARGIN = 1e-10  # what a tail stays below the level, relative, for rounding
 _FAR = 1e-3  # a tail this far from the level, in logs, needs no long search
-_SHORT, _LONG = 4, 30  # after so many laws in a row that are no better, a search ends
+_SHORT, _LONG = 4, 16  # after so many laws in a row that are no better, a search ends
 _ROOT_2PI = 2.5066282746310002
 
 
@@ -458,7 +458,7 @@ def _tangent(gaussian: bool, p: float, error: float) -> tuple[float, float]:
     Where errors and powers sum to at most 1, γ is at least 1 but for rounding.
     """
     if not gaussian:
-        return math.exp(p), 0.0
+        return math.exp(p) * (1.0 + 1e-14), 0.0  # so that δ is 0 after rounding too
     z = normal_quantile(error) + p
     slope = max(math.exp(p * (0.5 * p - z)), 1.0)
     return slope, max(normal_cdf(z) - slope * error, 0.0)
@@ -504,26 +504,22 @@ def _forwards(game: _Game, rank: Ints, first: float, law: Floats) -> float:
     p, v, r, m = game.parameter, game.v, game.r, game.m
     law[:] = 0.0
     law[v] = first
-    power = 0.0
-    error = 0.0
-    z = -math.inf
+    power, error, z = 0.0, 0.0, -math.inf
     for q in range(r):
         k = rank[q]
-        gain, loss = k * law[k] / m, (r - k + 1) * law[k - 1] / m
+        up, gain, loss = k > v, k * law[k] / m, (r - k + 1) * law[k - 1] / m
         if not game.gaussian:
-            gain, loss = (loss * math.exp(p), loss) if k > v else (gain, gain * math.exp(-p))
+            gain, loss = (loss * math.exp(p), loss) if up else (gain, gain * math.exp(-p))
         elif q == 0:
             if gain >= 1.0:
                 return math.inf
             z = normal_quantile(gain)
             loss = normal_cdf(z - p)
-        elif k > v:
-            step = _normal_step(z - p, error, loss)
-            gain = _normal_mass(z, step)
+        elif up:
+            gain, step = _along(z - p, error, loss, p)
             z += step
         else:
-            step = _normal_step(z, power, gain)
-            loss = _normal_mass(z - p, step)
+            loss, step = _along(z, power, gain, -p)
             z += step
         law[k], law[k - 1] = m * gain / k, m * loss / (r - k + 1)
         power += gain
@@ -531,6 +527,15 @@ def _forwards(game: _Game, rank: Ints, first: float, law: Floats) -> float:
         if not power + error < 2.0 * r / m or power >= 1.0:
             return math.inf
     return math.log((power + error) * m / r)
+
+
+@njit(cache=True)
+def _along(x: float, below: float, mass: float, p: float) -> tuple[float, float]:
+    """Return the mass at x + p of the step that has `mass` at x, and the step."""
+    if mass < 1e-20 * below:  # as on a straight line; what is next to nothing slows a processor
+        return (mass * math.exp(-p * (x + 0.5 * p)) if mass > 1e-280 else 0.0), 0.0
+    step = _normal_step(x, below, mass)
+    return _normal_mass(x + p, step), step
 
 
 @njit(cache=True)
