@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from auditkit import _check
 from auditkit._types import Floats, Ints
 from auditkit.bounds.clopper_pearson import lower_limit, upper_limit
+from auditkit.bounds.one_run_certificate import check_fdp
 from auditkit.bounds.one_run_steinke import FEW, steinke
 from auditkit.bounds.result import Bound, plain
 
@@ -134,18 +135,19 @@ def one_run(
 
 
 def check_certificate(bound: Bound) -> bool:
-    """Say whether the proof that an exact one-run bound carries holds, by arithmetic alone.
+    """Say whether the proof that a one-run bound carries holds, by arithmetic alone.
 
     Parameters
     ----------
     bound : Bound
-        Of `one_run`.
+        Of `one_run`, or of ``one_run_fdp(..., method="certificate")``.
 
     Returns
     -------
     bool
         Whether the numbers a_k that ν allows satisfy the inequalities in the notes of `one_run`,
-        stay below λ, and give a chance of at most the level.
+        stay below λ, and give a chance of at most the level; for f-DP see
+        `auditkit.bounds.one_run_certificate.check_fdp`. Of an array, whether all proofs hold.
 
     Examples
     --------
@@ -153,6 +155,8 @@ def check_certificate(bound: Bound) -> bool:
     True
     """
     said = bound.details
+    if "certificate" in said:
+        return bool(np.all(check_fdp(bound)))
     if "lambda" not in said:
         raise ValueError(f"bound must carry a certificate, got one of {bound.method!r}")
     names = ("correct", "guesses", "examples", "nu", "lambda")
