@@ -30,13 +30,13 @@ _ROUNDING = 2.3e-16  # the relative error of one operation
 _CLOSE = 1e-7  # a bracket of the tail this narrow is closed
 _MARGIN = 1e-10  # what a tail stays below the level, relative, for rounding
 _FAR = 1e-3  # a tail this far from the level, in logs, needs no long search
-_SHORT, _LONG = 4, 16  # after so many laws in a row that are no better, a search ends
+_SHORT, _LONG = 4, 40  # after so many laws in a row that are no better, a search ends
 _ROOT_2PI = 2.5066282746310002
 
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """What proves that one curve of a family gives few chances to as many correct guesses.
+    """What proves that under one curve of a family so many correct guesses are rare.
 
     Attributes
     ----------
@@ -70,8 +70,9 @@ class Certificate:
     def tail(self, correct: int, examples: int) -> float:
         """Return the chance of `correct` or more that this proves to be the largest one.
 
-        Nothing is taken from the search that found the arrays. A rounding error of each condition
-        is added to ν, so that the value is never too small.
+        Nothing is taken from the search that found the arrays, and ν is computed anew. What
+        rounding may take from a condition is added to it, so that the value is never too small. It
+        is 1 for arrays that are no certificate.
 
         Examples
         --------
@@ -103,8 +104,8 @@ class Certificate:
 def check_fdp(bound: Bound) -> bool | Bools:
     """Return whether the certificates in a bound of `one_run_fdp` prove it.
 
-    Each condition is computed anew from the arrays ν, λ, G and a, and from the curve's δ(ε). It
-    takes no search and no compiled code.
+    Each condition is computed anew from the arrays, and from the curve's δ(ε): no search, and no
+    compiled code.
 
     Parameters
     ----------
@@ -141,7 +142,8 @@ def check_fdp(bound: Bound) -> bool | Bools:
     ``E[N a_N] ≤ E[(r - N) G(a_{N+1})] + m ∫ δ(G')``, and the condition at k = N, in expectation, is
     ``P(N ≥ v) - ν ≤ E[N a_N - (r - N) G(a_{N+1})]``. ∎
 
-    It holds for every G, so that a poor search only makes the bound smaller.
+    It holds for every G, so that a poor search only makes the bound smaller. Slopes below 1 are
+    never of use where r ≤ m; the check refuses them.
 
     Examples
     --------
@@ -356,7 +358,9 @@ def _bracket(game: _Game, law: Floats, best: _Dual, patience: int) -> tuple[floa
         if tail < proved:
             proved, best_nu = tail, nu
             _copy(dual, best)
-        if proved - attained <= _CLOSE * proved or waited > patience:
+        width = (proved - attained) / proved
+        # a width of 1e-5 is no more than 1e-6 or so of ε: not worth a long wait
+        if width <= _CLOSE or waited > (min(patience, 16) if width <= 1e-5 else patience):
             return attained, proved, best_nu
         tail = _scale(game, dual.rank, mean[game.v], other)
         if tail > attained * (1.0 + 1e-13):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import sparse, stats
-from scipy.optimize import linprog
+from scipy.optimize import brentq, linprog
 
 from auditkit.bounds.one_run import one_run
 from auditkit.bounds.one_run_certificate import check_fdp, worst_law
@@ -153,6 +153,15 @@ def test_under_the_worst_mechanism_the_bound_fails_as_often_as_it_may(counts):
     assert stats.binomtest(fails, runs, 0.05).pvalue > 1e-3
 
 
+@pytest.mark.parametrize(("counts", "level"), [((80, 100, 1000), 0.05), ((27, 30, 31), 0.21274)])
+def test_just_above_the_best_possible_a_mechanism_breaks_every_bound(counts, level):
+    best = certified(*counts, confidence=1 - level).details["best_possible"]
+    mu = brentq(lambda mu: GaussianDP(mu).epsilon(1e-5) - best, 1e-3, 5.0, xtol=1e-14)
+    v = counts[0]
+    assert worst_law(mu * (1 + 1e-9), *counts)[v:].sum() > level
+    assert worst_law(mu * (1 - 1e-4), *counts)[v:].sum() < level
+
+
 def test_not_every_optimum_is_an_order():
     bound = certified(27, 30, 31, confidence=1 - 0.21274)
     assert bound.details["exact"] is False
@@ -181,6 +190,13 @@ def test_a_certificate_that_was_changed_is_found_out(change):
     }
     forged = {"certificate": replace(proof, **changed)}
     assert not check_fdp(replace(bound, details={**bound.details, **forged}))
+
+
+def test_no_value_of_a_certificate_lies_where_its_function_is_not_defined():
+    bound = certified(80, 100, 1000)
+    proof = bound.details["certificate"]
+    values = np.where(np.arange(101) == 80, 1.001, 1.0) * proof.values
+    assert replace(proof, values=values).tail(80, 1000) == 1.0
 
 
 @pytest.mark.parametrize("details", [{"correct": 79}, {"examples": 1010}, {"level": 0.0499}])
