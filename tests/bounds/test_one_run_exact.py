@@ -14,6 +14,9 @@ from scipy.sparse import block_array, coo_array, eye_array
 from scipy.stats import binom
 
 from auditkit.bounds.one_run import FIXED_NUMBER, check_certificate, one_run, worst_chance
+from auditkit.bounds.one_run_certificate import worst_law
+from auditkit.bounds.one_run_fdp import one_run_fdp
+from auditkit.bounds.tradeoff import GaussianDP
 from auditkit.mechanisms.worst_count import WorstMechanism, worst_mechanism
 
 # right, guesses, examples, δ, ε at 95%: by a linear program
@@ -149,6 +152,15 @@ def test_what_the_worst_mechanism_publishes_has_so_many_right():
     assert (guesses == np.where(members, 1, -1)).sum() == 21
     with pytest.raises(ValueError, match="members must hold 200 coins, got 20"):
         surely.release(members[:20], 1)
+
+
+def test_the_worst_law_of_a_curve_is_a_mechanism_too():
+    bound = one_run_fdp(80, 100, 1_000, method="certificate")
+    worst = WorstMechanism(worst_law(bound.details["mu"], 80, 100, 1_000), 1_000)
+    for epsilon in (0.5, 1.0, bound.epsilon):
+        allowed = GaussianDP(bound.details["mu"]).delta(epsilon)
+        assert worst.delta(epsilon) <= allowed + 1e-12
+    assert check_certificate(bound)
 
 
 # the certificate
