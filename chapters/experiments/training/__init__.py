@@ -1,0 +1,1 @@
+"""How networks are trained, and whether it decides what an audit finds; of no paper."""
