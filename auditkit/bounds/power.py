@@ -387,7 +387,7 @@ def would_find(bound: Bound, accuracy: float, *, power: float = 0.8) -> float:
     --------
     >>> bound = one_run(540, 1000, 10_000)
     >>> round(bound.epsilon, 2), round(would_find(bound, 0.7), 2)
-    (0.05, 0.67)
+    (0.05, 0.68)
     """
     chance, power = _check.fraction("accuracy", accuracy), _check.fraction("power", power)
     details, rule = bound.details, str(bound.details.get("threshold", ""))

@@ -131,7 +131,7 @@ def audit_scores(
     >>> scores = rng.normal(2.0 * members)
     >>> bound = audit_scores(scores, members, method="one-run", threshold=Fixed(guesses=0.1))
     >>> print(f"{bound.epsilon:.2f}", bound.details["correct"], "of", bound.details["guesses"])
-    3.41 198 of 200
+    3.44 198 of 200
     """
     if (ids is None) != (member_ids is None):
         alone = "ids" if member_ids is None else "member_ids"
