@@ -36,12 +36,15 @@ from .bounds.zero_run import zero_run as zero_run
 from .bounds.zero_run import zero_run_bootstrap as zero_run_bootstrap
 from .claims import claim as claim
 from .claims import finding as finding
+from .coins import Coins as Coins
+from .coins import toss_coins as toss_coins
 from .evidence import ErrorCounts as ErrorCounts
 from .evidence import GuessCounts as GuessCounts
 from .experiment import experiment as experiment
 from .experiment import stored as stored
 from .experiment import study as study
 from .figures import citable as citable
+from .loops import LoopAudit as LoopAudit
 from .mechanisms.voting import noisy_argmax_probabilities as noisy_argmax_probabilities
 from .mechanisms.voting import vote_probabilities as vote_probabilities
 from .thresholds import Bonferroni as Bonferroni

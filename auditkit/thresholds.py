@@ -284,3 +284,6 @@ def _whole(name: str, value: int, *, least: int) -> None:
         raise TypeError(f"{name} must be a whole number, got {value!r}")
     if value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+
+
+TEN = Bonferroni(10)  # `benchmarks/threshold_rules.py`: near the best median, with little spread

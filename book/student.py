@@ -147,6 +147,8 @@ def _block(match: re.Match[str]) -> str:
         return f"**Exercise** `{options['label']}`\n\n{body}"
     if kind == "admonition":
         head = title
+    elif kind == "widget":
+        head = "To be moved, in the book"
     elif kind in KINDS:
         head = f"{KINDS[kind]}. {title}".strip()
     else:

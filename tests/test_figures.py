@@ -334,6 +334,7 @@ def test_the_page_has_an_anchor_the_picture_and_links_that_exist(tmp_path):
     html = cited(tmp_path / "figures", title="Bounds & <tests>")._repr_html_()
     assert html.startswith('<figure class="auditkit-figure" id="FND-F1">')
     assert "Bounds &amp; &lt;tests&gt;. Answers OBS Figure 2." in html
+    assert "<code>make book</code>" in html
     assert "<?xml" not in html
     assert '<svg style="color: inherit; max-width: 100%; height: auto" role="img"' in html
     links = re.findall(r'<a href="([^"]+)" aria-label="([^"]+)" download>([^<]+)</a>', html)

@@ -34,7 +34,7 @@ def test_importing_the_package_loads_nothing_heavy():
     assert run(f"import auditkit, sys; print([m for m in {HEAVY} if m in sys.modules])") == "[]"
 
 
-@pytest.mark.parametrize("room", ["evidence", "thresholds", "bounds"])
+@pytest.mark.parametrize("room", ["evidence", "thresholds", "coins", "bounds"])
 def test_the_statistics_import_numpy_scipy_and_numba_only(room):
     graph = grimp.build_graph("auditkit", include_external_packages=True)
     here = {name for name in graph.modules if name.startswith(f"auditkit.{room}")}
@@ -97,6 +97,7 @@ def test_delta_has_one_default_but_for_panoramia():
         "one_run": 1e-5,
         "one_run_fdp": 1e-5,
         "panoramia": 0.0,
+        "toss_coins": 1e-5,
         "two_worlds": 1e-5,
         "zero_run": 1e-5,
         "zero_run_bootstrap": 1e-5,

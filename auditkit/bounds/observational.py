@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betainc, betaln
+from scipy.optimize import brentq
+from scipy.special import betainc, betaln, rel_entr
 
 from auditkit import _check
 from auditkit._types import Floats, Ints
@@ -228,6 +229,62 @@ def tau_from_placebo(
     level = _check.fraction("level", level)
     silenced = np.minimum(plausible_count(right, made, r, level=level) + 1, r)
     return np.asarray(_least_tau(silenced, r, level / 2.0) / m)
+
+
+def level_under_divergence(divergence: float, *, level: float = 0.05) -> float:
+    """Return the level at which an audit that takes the generated labels for true may be stated.
+
+    Where generated labels follow another law than true ones, whatever the game shows is more
+    likely than it should be. How much more, their divergence says: an audit at the returned level,
+    with τ = 0, errs no more often than `level` in the shifted game.
+
+    Parameters
+    ----------
+    divergence : float
+        Half the sum, over all examples, of the Kullback-Leibler divergence of the law that
+        generates the example's label from the law of its true label, in nats. Half, since a fair
+        coin decides which of the two is shown.
+    level : float
+        How often the audit may err.
+
+    Returns
+    -------
+    float
+        At most `level`, and 0 where it is too small for a double.
+
+    Notes
+    -----
+    Two games differ in the generated labels only: in one they follow the reference model, in the
+    other the law of the true ones. Given the coins, what is shown diverges by the sum over the
+    examples whose generated label is shown, hence by `divergence` on average. No event tells the
+    two apart by more (data processing): if it has chance p in the first and q in the second,
+    p log(p / q) + (1 - p) log((1 - p) / (1 - q)) is at most the divergence. q is the level
+    at which Theorem 5 holds without a shift.
+
+    A total variation of τ for each of m examples costs as much as τ m guesses. A divergence goes
+    with the square of τ, and costs level instead of guesses. The privacy of the mechanism is that
+    for a simulator with the true law.
+
+    References
+    ----------
+    OBS, Section 5, suggests the divergence without a theorem; this one is ours.
+
+    Examples
+    --------
+    >>> print(f"{level_under_divergence(0.1):.5f}")
+    0.00269
+    """
+    target = _check.scalar("divergence", divergence, least=0.0)
+    level = _check.fraction("level", level)
+    if target == 0.0:
+        return level
+
+    def excess(log_level: float) -> float:
+        kept = np.exp(log_level)
+        return float(rel_entr(level, kept) + rel_entr(1.0 - level, 1.0 - kept)) - target
+
+    least = np.log(np.finfo(float).tiny)
+    return 0.0 if excess(least) < 0.0 else float(np.exp(brentq(excess, least, np.log(level))))
 
 
 def _least_tau(c: Ints, r: Ints, level: float) -> Floats:

@@ -19,10 +19,10 @@ from auditkit.bounds.games import OneRunGame, TwoWorldsGame
 from auditkit.bounds.one_run import one_run, worst_chance
 from auditkit.bounds.one_run_fdp import smallest_level
 from auditkit.bounds.result import Bound, plain
-from auditkit.bounds.scores import TEN, audit
+from auditkit.bounds.scores import audit
 from auditkit.bounds.tradeoff import ApproxDP, GaussianDP, TradeOff
 from auditkit.evidence import ErrorCounts, GuessCounts, Scores
-from auditkit.thresholds import Bonferroni, MultiSplit, Threshold
+from auditkit.thresholds import TEN, Bonferroni, MultiSplit, Threshold
 
 FAR = 1e9  # an ε beyond that of any promise
 CLOSE = 1.01  # how far a stated chance may lie above the largest one, as a ratio

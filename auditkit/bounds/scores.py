@@ -11,18 +11,18 @@ from numpy.typing import ArrayLike
 
 from auditkit import _check
 from auditkit.bounds.games import OneRunGame, TwoWorldsGame
-from auditkit.bounds.one_run import one_run
+from auditkit.bounds.one_run import COINS, one_run
 from auditkit.bounds.one_run_fdp import one_run_fdp
 from auditkit.bounds.result import Bound
 from auditkit.bounds.tradeoff import TradeOff
 from auditkit.bounds.zero_run_game import ZeroRunGame
+from auditkit.coins import Coins, Plan
 from auditkit.evidence import Scores
-from auditkit.thresholds import Bonferroni, Fixed, MultiSplit, Split, Sweep, Threshold
+from auditkit.thresholds import TEN, Bonferroni, Fixed, MultiSplit, Split, Sweep, Threshold
 
 Game: TypeAlias = OneRunGame | TwoWorldsGame | ZeroRunGame
 B = TypeVar("B", bound=Bound)
 
-TEN = Bonferroni(10)  # `benchmarks/threshold_rules.py`: near the best median, with little spread
 METHODS = ("one-run", "one-run-fdp", "two-worlds")
 TWO_WORLDS = {"approx": "clopper-pearson", "gaussian": "gaussian"}  # families, as it calls them
 DOUBT = 1e-3  # what a right coin brings about less often than this is doubted
@@ -47,6 +47,18 @@ FEW_VALUES = (
     "this is an estimate."
 )
 UNSEEN = "The rule for guessing was fixed before the scores were seen."
+BY_COINS = (
+    "Membership was randomised by these coins (SHA-256 {}): they were tossed once, before "
+    "training, and the training followed them."
+)
+PLANNED = (
+    "Method, rule, δ and confidence were planned before training, with the coins. To others a file "
+    "shows that only by a digest that was published then."
+)
+CHANGED = (
+    "Changed since the plan that was kept with the coins: {}. A choice that may have seen the "
+    "scores is a choice among results: this is an estimate."
+)
 SWEPT = (
     "The best of {} rules was taken on the data it is stated for, without correction, so that the "
     "number exceeds the truth more often than a bound may."
@@ -55,7 +67,7 @@ SWEPT = (
 
 def audit_scores(
     scores: ArrayLike,
-    members: ArrayLike,
+    members: ArrayLike | Coins,
     *,
     method: str,
     threshold: Threshold = TEN,
@@ -74,7 +86,10 @@ def audit_scores(
         Finite; a higher score means member. For two worlds one score a run, where a member is a
         run with the canary.
     members : array of shape (examples,)
-        The truth, as booleans or 0 and 1.
+        The truth, as booleans or 0 and 1. Or the `Coins` that were tossed for it before training:
+        then `ids` name the scores, all that coins were tossed for, and the result says that
+        membership was randomised by these coins. Settings other than the plan that was kept with
+        them make an estimate; ``**coins.plan`` gives them all.
     method : {"one-run", "one-run-fdp", "two-worlds"}
         The theorem: `one_run`, `one_run_fdp` or `two_worlds`. The one-run methods take examples of
         one training run, each a member by its own fair coin; members far from half are refused.
@@ -92,7 +107,8 @@ def audit_scores(
         Confidence of the bound.
     ids, member_ids : array, optional
         Names of the scored examples, and names of the examples in `members`. Given together, the
-        two arrays are joined by them; each name has to occur once in both.
+        two arrays are joined by them; each name has to occur once in both. Coins have names of
+        their own, and take `ids` alone.
     fixed_size : bool
         Whether the number of members was fixed in advance, as where half of the examples were
         drawn. Such memberships are no independent coins, which the one-run theorems ask for, so
@@ -133,19 +149,56 @@ def audit_scores(
     >>> print(f"{bound.epsilon:.2f}", bound.details["correct"], "of", bound.details["guesses"])
     3.44 198 of 200
     """
-    if (ids is None) != (member_ids is None):
-        alone = "ids" if member_ids is None else "member_ids"
-        raise ValueError(f"ids and member_ids must be given together, got {alone} only")
-    if ids is None or member_ids is None:
-        evidence = Scores(scores, members)
-    else:
-        evidence = Scores.joined(scores, members, ids=ids, member_ids=member_ids)
+    evidence = _joined(scores, members, ids, member_ids)
     game = _game(method, family, delta)
     bound = audit(game, evidence, threshold, confidence)
     if _check.flag("fixed_size", fixed_size) and isinstance(game, OneRunGame):
         stated = (*bound.assumptions, FIXED_SIZE)
         bound = replace(bound, claim="estimate", assumptions=stated, notices=_turned(evidence))
+    if isinstance(members, Coins):
+        asked: Any = {"method": method, "family": family, "threshold": threshold}
+        return by_coins(bound, members, asked | {"delta": delta, "confidence": confidence})
     return bound
+
+
+def by_coins(bound: Bound, coins: Coins, asked: Plan) -> Bound:
+    """Say that coins decided, and hold what was asked against the plan that was kept with them."""
+    changes = coins.changes(asked)
+    # what is known of the coins need not be assumed of them
+    known = {COINS} if changes else {COINS, UNSEEN}
+    stated = [BY_COINS.format(coins.digest), *(s for s in bound.assumptions if s not in known)]
+    stated.append(CHANGED.format("; ".join(changes)) if changes else PLANNED)
+    half = exact_half("members", len(coins))
+    return replace(
+        bound,
+        claim="estimate" if changes else bound.claim,
+        assumptions=tuple(stated),
+        details={**bound.details, "coins": coins.digest},
+        notices=tuple(notice for notice in bound.notices if notice != half),
+    )
+
+
+def _joined(
+    scores: ArrayLike,
+    members: ArrayLike | Coins,
+    ids: ArrayLike | None,
+    member_ids: ArrayLike | None,
+) -> Scores:
+    """Return scores with the membership of the same example."""
+    if isinstance(members, Coins):
+        if ids is None or member_ids is not None:
+            raise ValueError(
+                "ids must name the scores where members are coins, and member_ids be None, got "
+                f"{'no ids' if ids is None else 'both'}"
+            )
+        _check.aligned(scores=scores, ids=ids)
+        return Scores(np.asarray(scores), members.of(ids))
+    if (ids is None) != (member_ids is None):
+        alone = "ids" if member_ids is None else "member_ids"
+        raise ValueError(f"ids and member_ids must be given together, got {alone} only")
+    if ids is None or member_ids is None:
+        return Scores(scores, members)
+    return Scores.joined(scores, members, ids=ids, member_ids=member_ids)
 
 
 def audit(game: Game, scores: Scores, threshold: Threshold, confidence: float) -> Bound:

@@ -58,7 +58,14 @@ def add_to(rooms: Any) -> None:
         help=f"how guesses are chosen: {THRESHOLDS}; by default bonferroni, or "
         "guesses:0.01 for observational-label",
     )
-    command.add_argument("--seed", type=whole, default=0, help="of splits and thinning; 0")
+    command.add_argument("--seed", type=whole, help="of splits and thinning; 0")
+    command.add_argument(
+        "--coins",
+        type=existing,
+        metavar="COINS.json",
+        help="what auditkit coins kept before training: who is in, and the plan, which settings "
+        "are taken from; --membership is then not asked for",
+    )
     command.add_argument(
         "--membership",
         choices=("randomised", "fixed-size", "observed"),
@@ -84,7 +91,7 @@ def add_to(rooms: Any) -> None:
     theory.add_argument("--steps", type=whole, metavar="T")
     command.add_argument("--json", action="store_true", help="the result as JSON, nothing else")
     command.add_argument("--html", type=Path, metavar="REPORT", help="write a report")
-    command.set_defaults(run=_run, usage=command.error)
+    command.set_defaults(run=_run, usage=command.error, confidence=None)
 
 
 def add_settings(command: argparse.ArgumentParser, *, methods: tuple[str, ...]) -> None:

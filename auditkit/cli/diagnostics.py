@@ -11,6 +11,7 @@ from auditkit.bounds.propensity import PropensityTest
 from auditkit.bounds.shift_corrections import shift_of
 from auditkit.cli.question import Question
 from auditkit.cli.score_files import listed
+from auditkit.coins import Coins
 from auditkit.evidence import Scores
 
 SHIFTING = ("one-run", "one-run-fdp", "zero-run")  # methods that a shift would deceive
@@ -53,7 +54,21 @@ def diagnose(question: Question) -> tuple[list[Finding], PropensityTest | None]:
     findings = [*_balance(question), *_repeats(question), _order(question), _shift(question, test)]
     if question.propensity is not None:
         findings += _overlap(question.propensity)
+    if question.coins is not None:
+        findings.append(_plan(question.coins, question))
     return findings, test
+
+
+def _plan(coins: Coins, question: Question) -> Finding:
+    asked: Any = {name: getattr(question, name) for name in coins.plan}
+    changes = coins.changes(asked)
+    found = "changed since" if changes else "planned before training"
+    says = "; ".join(changes) or "method, rule, δ and confidence are those kept with the coins"
+    says += (
+        f"; tossed {coins.tossed} by the file's own word; that the file was not edited since is "
+        "shown by its SHA-256, if that was published before training"
+    )
+    return Finding("plan", "plan", found, says, alarming=bool(changes))
 
 
 def _balance(question: Question) -> list[Finding]:

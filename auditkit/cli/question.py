@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from auditkit._types import Bools, Floats
 from auditkit.bounds.power import MOST, Setting, flawless, least_without_error
 from auditkit.bounds.result import short_of
-from auditkit.bounds.scores import TEN
 from auditkit.cli.score_files import ScoreTable, listed
-from auditkit.thresholds import Fixed, MultiSplit, Split, Threshold, counted
+from auditkit.coins import Coins
+from auditkit.thresholds import TEN, Fixed, MultiSplit, Split, Threshold, counted
 
 COINS = ("one-run", "one-run-fdp", "two-worlds")
 GAUSSIAN = ("one-run-fdp", "observational-label", "zero-run")  # two-worlds only on request
@@ -50,6 +50,8 @@ class Question:
         The rows of a placebo.
     propensity : array or None
         As given, or fitted here.
+    coins : Coins or None
+        What decided who is in, with the plan of the audit.
     """
 
     table: ScoreTable
@@ -63,6 +65,7 @@ class Question:
     seed: int
     placebo: ScoreTable | None = None
     propensity: Floats | None = None
+    coins: Coins | None = None
 
     @property
     def rule(self) -> str:
@@ -82,6 +85,7 @@ def pose(
     threshold: Threshold | None = None,
     membership: str | None = None,
     seed: int = 0,
+    coins: Coins | None = None,
 ) -> Question:
     """Settle what was left open, and refuse what no method can answer."""
     if method == "auto":
@@ -106,7 +110,17 @@ def pose(
         truth = None if table.chosen is None else ~table.chosen
     assert truth is not None
     question = Question(
-        table, truth, method, family, rule, delta, confidence, membership, seed, placebo
+        table,
+        truth,
+        method,
+        family,
+        rule,
+        delta,
+        confidence,
+        membership,
+        seed,
+        placebo,
+        coins=coins,
     )
     _refuse_one_kind(question)
     if method == "zero-run":

@@ -310,7 +310,7 @@ def _gathered(chunks: Chunks, layout: _Layout, delimiter: str) -> Read:
                 empty = [row for row, text in enumerate(texts) if not text.strip()]
                 if empty:
                     raise ValueError(f"{role} must not be empty, got {where.nothing(empty)}")
-                parts[role].append(_hashed(texts) if role == "id" else texts)
+                parts[role].append(hashed(texts) if role == "id" else texts)
             else:
                 name = layout.headers[place]
                 parts[role].append(_floats(texts, name, where, delimiter, notes))
@@ -459,7 +459,7 @@ def _from_arrays(layout: _Layout, column: Callable[[str], Column]) -> Read:
             raise ValueError(f"{quoted(name)} must have 1 dimension, got shape {values.shape}")
         lengths[name], kind = values.size, values.dtype.kind
         if role == "id":
-            found[role] = _hashed(values.tolist())
+            found[role] = hashed(values.tolist())
         elif role in FLAGS and kind in "biufSUO":
             found[role] = values.astype(str)
         elif role not in FLAGS and kind in "biuf":
@@ -518,7 +518,7 @@ def _finite(header: str, values: Floats) -> None:
         )
 
 
-def _hashed(ids: Iterable[Any]) -> Column:
+def hashed(ids: Iterable[Any]) -> Column:
     """Return ids by their hashes, which take little room, and mix words and numbers."""
     from pandas.util import hash_array
 

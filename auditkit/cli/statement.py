@@ -16,6 +16,7 @@ from auditkit.bounds.result import Bound, rounded, short_of
 from auditkit.bounds.scores import METHODS, UNSEEN
 from auditkit.bounds.tradeoff import ApproxDP, GaussianDP
 from auditkit.cli import terminal
+from auditkit.cli.coins import decided, settle
 from auditkit.cli.diagnostics import Finding, diagnose
 from auditkit.cli.question import Question, pose, usual
 from auditkit.cli.score_files import ScoreTable, read_scores
@@ -99,9 +100,12 @@ class Promised:
 def perform(options: argparse.Namespace, progress: terminal.Progress) -> Audit:
     """Read, pose, answer, and look at everything that should be known beside the answer."""
     progress(f"reading {options.file.name}")
+    coins = settle(options)
     table = read_scores(options.file, options.column)
+    if coins is not None:
+        table = decided(table, coins)
     names = ("method", "family", "delta", "confidence", "threshold", "membership", "seed")
-    question = pose(table, **{name: getattr(options, name) for name in names})
+    question = pose(table, coins=coins, **{name: getattr(options, name) for name in names})
     progress(f"auditing {len(table)} rows by {question.method}")
     bound = answer(question)
     progress("looking at the data")
@@ -158,6 +162,7 @@ def as_json(audit: Audit) -> dict[str, Any]:
                 "threshold": question.rule,
                 "membership": question.membership,
                 "seed": question.seed,
+                "coins": None if question.coins is None else question.coins.digest,
             },
             "data": {
                 "file": table.name,
@@ -254,7 +259,7 @@ def _warnings(
     if question.method == "two-worlds":
         told.append(RUNS)
     coin = question.method in ("one-run", "one-run-fdp") and bound.claim == "lower bound"
-    if coin and question.table.features is None:
+    if coin and question.table.features is None and question.coins is None:
         told.append(TRUSTED)
     by_hand = question.threshold != usual(question.method)
     if by_hand and UNSEEN in bound.assumptions and bound.claim == "lower bound":

@@ -15,13 +15,22 @@ from auditkit.bounds.one_run import one_run
 from auditkit.bounds.one_run_fdp import one_run_fdp
 from auditkit.bounds.panoramia import panoramia
 from auditkit.bounds.result import Bound, short_of
-from auditkit.bounds.scores import FIXED_SIZE, TEN, Game, audit, audit_scores, limits_of
+from auditkit.bounds.scores import FIXED_SIZE, Game, audit, audit_scores, by_coins, limits_of
 from auditkit.bounds.two_worlds import two_worlds
 from auditkit.bounds.zero_run import ESTIMATED
 from auditkit.bounds.zero_run_game import ShiftedScores, ZeroRunGame
 from auditkit.cli.question import Question
 from auditkit.evidence import Scores
-from auditkit.thresholds import Bonferroni, Fixed, MultiSplit, Split, Sweep, Threshold, counted
+from auditkit.thresholds import (
+    TEN,
+    Bonferroni,
+    Fixed,
+    MultiSplit,
+    Split,
+    Sweep,
+    Threshold,
+    counted,
+)
 
 UNSAID = (
     "Nobody said how {} came about: --membership was not given. Had no coin decided it, the score "
@@ -64,6 +73,9 @@ def answer(question: Question) -> Bound:
             fixed_size=fixed,
             **common,
         )
+    if question.coins is not None:
+        asked: Any = {name: getattr(question, name) for name in question.coins.plan}
+        bound = by_coins(bound, question.coins, asked)
     told = []
     if fixed and question.method in ("observational-label", "zero-run"):
         told.append(FIXED_SIZE)

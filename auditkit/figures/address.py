@@ -141,13 +141,14 @@ def citable(
         "bibtex": _bibtex(id, title, answers),
     }
     names = [origin["id"] for origin in origins if origin["profile"] == "paper"]
+    command = f"python -m experiments run {' '.join(names)}" if names else "make book"
     made = provenance()
     about = {
         **entry,
         "alt": alt,
         "sha256": {kind: hashlib.sha256(content).hexdigest() for kind, content in files.items()},
         "experiments": origins,
-        "command": f"python -m experiments run {' '.join(names)}" if names else "make book",
+        "command": command,
         **{key: made[key] for key in ("versions", "machine")},
     }
     files["json"] = (json.dumps(about, indent=1, ensure_ascii=False) + "\n").encode()
@@ -155,7 +156,7 @@ def citable(
     for kind, content in files.items():
         write_whole(folder / f"{id}.{kind}", content)
     shown = inline(files["svg"]) if figure is not None else _table(frame, title)
-    return Citable(**entry, html=_captioned(shown, entry))
+    return Citable(**entry, html=_captioned(shown, {**entry, "command": command}))
 
 
 def _check_words(
@@ -258,8 +259,9 @@ def _captioned(shown: str, entry: Mapping[str, Any]) -> str:
     return (
         f'<figure class="auditkit-figure" id="{entry["id"]}">\n{shown}\n'
         f"<figcaption><p><strong>{entry['id']}.</strong> {escape(entry['title'])}.{answers} "
-        f"{links}</p>\n<details><summary>BibTeX</summary>"
-        f'<pre style="white-space: pre-wrap">{escape(entry["bibtex"])}</pre></details>'
+        f"{links}</p>\n<details><summary>Cite it, make it again</summary>"
+        f'<pre style="white-space: pre-wrap">{escape(entry["bibtex"])}</pre>'
+        f"<p>Its numbers: <code>{escape(entry['command'])}</code></p></details>"
         "</figcaption>\n</figure>"
     )
 

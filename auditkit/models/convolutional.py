@@ -7,7 +7,7 @@ through Jordan's recipe for CIFAR-10, whose numbers stand below.
 
 import copy
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -167,6 +167,8 @@ def train_convolutional(
     augment: bool = True,
     batch: int | None = None,
     keep: Collection[int] = (),
+    initial: Convolutional | None = None,
+    relabel: Callable[[Convolutional], ArrayLike] | None = None,
     precision: str = "auto",
     device: str = "cpu",
 ) -> Convolutional:
@@ -201,6 +203,12 @@ def train_convolutional(
     keep : collection of int
         After which passes the network is kept beside the last one. This changes nothing else. A
         network of the first 60% of the steps brings images to the side that it has seen.
+    initial : Convolutional, optional
+        Where training starts, on the scale of the images that it was trained on; by default from
+        fresh weights.
+    relabel : callable, optional
+        Returns the labels of the next pass from the network that it is given, which is what would
+        be kept after a pass.
     precision : {"auto", "bfloat16", "float32"}
         Of convolutions. Half precision takes half to two thirds of the time where the processor
         computes in it, as "auto" finds out, and an audit finds the same: the book's study
@@ -245,6 +253,8 @@ def train_convolutional(
     recipe = WITH_VIEWS if _check.flag("augment", augment) else WITHOUT
     batch = _check.whole("batch", recipe.batch if batch is None else batch, least=4)
     network = _fresh(pool, shares.shape[1], widths, seed=seed, precision=precision, device=device)
+    if initial is not None:
+        _start(network, initial.module)
     pool, shares, rng = pool.to(device), shares.to(device), np.random.default_rng(seed)
     views, whole, parts = _views(pool, augment, rng), network.side, max(1, round(len(pool) / batch))
     descent, kept = _Descent(network, recipe, passes * parts), {}
@@ -258,6 +268,9 @@ def train_convolutional(
             descent.step(F.cross_entropy(logits, shares[rows], label_smoothing=recipe.smoothing))
         if after in wanted | {passes}:
             kept[after] = Convolutional(network.precision, descent.averaged())
+        if relabel is not None and after < passes:
+            said = relabel(Convolutional(network.precision, descent.averaged()))
+            shares = _shares(said, len(pool), shares.shape[1]).to(device)
     return replace(kept.pop(passes), kept=kept)
 
 
@@ -336,6 +349,16 @@ def _fresh(
     network.whiten(pool[:WHITENED])
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return network.to(device)
+
+
+def _start(network: ConvolutionalNetwork, initial: ConvolutionalNetwork) -> None:
+    shapes = [[w.shape for w in one.state_dict().values()] for one in (network, initial)]
+    if shapes[0] != shapes[1]:
+        raise ValueError(
+            "initial must have the widths, channels and classes that are to be trained, got a "
+            "network of others"
+        )
+    network.load_state_dict(initial.state_dict())
 
 
 def _views(images: Tensor, augment: bool, rng: np.random.Generator) -> Iterator[Tensor]:

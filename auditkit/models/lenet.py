@@ -53,7 +53,7 @@ def fit_lenets(
     indices: ArrayLike | None = None,
     momentum: float = 0.0,
 ) -> LeNets:
-    """Train many LeNet-5 at once by SGD, in about a fifth of the time that `fit_many` takes.
+    """Train many LeNet-5 at once by SGD, in about a quarter of the time that `fit_many` takes.
 
     First weights and batches are those of `fit_many` with `lenet5`, and so are trained weights, up
     to rounding. The first call compiles, which takes about ten seconds and is remembered. As many

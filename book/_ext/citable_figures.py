@@ -137,6 +137,27 @@ def go_up(
         context["body"] = UP.sub(r'\1="../../', context["body"])
 
 
+def lead_to_source(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Link each figure to the line of its page that draws it, if the book has a repository."""
+    known = "repository_url" in app.config.html_theme_options
+    if known and pagename.startswith("chapters/") and "body" in context:
+        text = Path(app.env.doc2path(pagename)).read_text(encoding="utf-8")
+        for call in CALL.finditer(text):
+            line = 1 + text.count("\n", 0, call.start())
+            page = f"{repository(app)}/{pagename}.md?plain=1#L{line}"
+            last = f'aria-label="{call[1]}: provenance" download>provenance</a>'
+            link = f'<a href="{page}" aria-label="{call[1]}: source">source</a>'
+            context["body"] = context["body"].replace(last, f"{last} · {link}")
+
+
+def repository(app: Sphinx) -> str:
+    """Return where the sources can be looked at."""
+    options = app.config.html_theme_options
+    return f"{options['repository_url']}/blob/{options['repository_branch']}"
+
+
 def write_slides(app: Sphinx, found: list[dict[str, Any]]) -> str:
     """Return the page of slides: each picture of the book, in the order of reading."""
     source = Path(app.srcdir)
@@ -215,10 +236,11 @@ def always_read_the_list(app: Sphinx, env: Any, *_changes: Any) -> list[str]:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Connect the three steps."""
+    """Connect the steps."""
     app.connect("source-read", write_list)
     app.connect("source-read", leave_addresses)
     app.connect("html-page-context", go_up)
+    app.connect("html-page-context", lead_to_source)
     app.connect("env-get-outdated", always_read_the_list)
     app.connect("build-finished", publish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

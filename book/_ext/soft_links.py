@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from citable_figures import CALL
+from citable_figures import CALL, repository
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
@@ -83,12 +83,6 @@ def result(app: Sphinx, words: str, to: str) -> str:
     path = f"data/results/{to}.csv"
     there = (Path(app.srcdir) / path).exists()
     return f"[{words}]({repository(app)}/{path})" if there else words
-
-
-def repository(app: Sphinx) -> str:
-    """Return where the sources can be looked at."""
-    options = app.config.html_theme_options
-    return f"{options['repository_url']}/blob/{options['repository_branch']}"
 
 
 def always_read_what_links(app: Sphinx, env: Any, *_changes: Any) -> list[str]:

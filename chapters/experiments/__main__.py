@@ -151,10 +151,9 @@ def stamp(chosen: list) -> int:
     """Record today's code for stored results of which one cell comes out equal."""
     failed = 0
     for study in chosen:
-        if not study.stale():
-            continue
         try:
-            print(f"{study.id}: {study.stamp()} comes out equal", flush=True)
+            if study.stale():
+                print(f"{study.id}: {study.stamp()} comes out equal", flush=True)
         except (AssertionError, ValueError, OSError, ImportError) as error:
             failed += 1
             print(f"{study.id}: not stamped: {error}", flush=True)

@@ -313,7 +313,7 @@ const browser = await chromium.launch({
 });
 const seen = { origin, pages: {}, search: null, filters: null, slides: null };
 try {
-  const context = await browser.newContext({ viewport: null });
+  const context = await browser.newContext({ viewport: null, reducedMotion: "reduce" });
   const queue = pages();
   const worker = async () => {
     for (let path = queue.shift(); path; path = queue.shift()) {

@@ -192,6 +192,14 @@ def test_the_list_has_thumbnail_answer_downloads_bibtex_and_origin():
     assert "Drawn by dp-auditkit 1.2.3." in text
 
 
+def test_a_figure_leads_to_the_line_that_draws_it(handbook):
+    last = '<a href="a.json" aria-label="ONE-F1: provenance" download>provenance</a>'
+    context = {"body": f"<p>{last}</p>"}
+    citable_figures.lead_to_source(handbook, "chapters/one", "", context, None)
+    link = "https://example.org/r/blob/main/chapters/one.md?plain=1#L4"
+    assert f'{last} · <a href="{link}" aria-label="ONE-F1: source">source</a>' in context["body"]
+
+
 def test_a_table_has_no_thumbnail_and_a_figure_of_its_page_says_so():
     table = entry("ONE-T1", "chapters/one.html", svg=None, png=None, alt=None, experiments=[])
     text = citable_figures.section(table)

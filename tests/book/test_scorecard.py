@@ -77,7 +77,7 @@ def write_book(root: Path, chapter: str, records: str) -> None:
     for name, content in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(content, encoding="utf-8")
-    citable(None, "OBS-T1", {"a": [1]}, title="A", directory=root / "_build/figures")
+    citable(None, "OBS-T1", {"a": [1]}, title="A", sources=[], directory=root / "_build/figures")
 
 
 def record(id_: str, verdict: str = "reproduced", figure: str = "OBS-T1") -> str:

@@ -6,7 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from auditkit.bounds.observational import observational_label, tau_from_placebo
+from auditkit.bounds.observational import (
+    level_under_divergence,
+    observational_label,
+    tau_from_placebo,
+)
 from auditkit.bounds.one_run_fdp import one_run_fdp
 from auditkit.bounds.tradeoff import PureDP
 from auditkit.thresholds import Bonferroni, Fixed, MultiSplit, Split, Sweep
@@ -394,6 +398,65 @@ def test_a_sweep_exceeds_its_level_where_nothing_was_released():
         bound = observational_label(scores, chosen, family="pure", delta=0.0, threshold=Sweep())
         exceeded += bound.epsilon > 0.0
     assert stats.binom.sf(exceeded - 1, simulations, 0.05) < 1e-6
+
+
+def best_guess(epsilon, shift):
+    """Return how often the best guess at what is shown is right, by enumeration.
+
+    The game is that of `game`, where the attacker knows the laws, the noise and what was released.
+    """
+    truth = 1.0 / (1.0 + np.exp(-epsilon))
+    right = 0.0
+    for released in (0, 1):
+        for shown in (0, 1):
+            joint = np.zeros(2)  # of the coin
+            for true in (0, 1):
+                law = 0.5 + shift if true else 0.5 - shift
+                said = law * (truth if released == true else 1.0 - truth)
+                joint += 0.5 * said * np.array([shown == true, 0.5])
+            right += joint.max()
+    return right
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
+@pytest.mark.parametrize(("shift", "examples"), [(0.004, 2000), (0.02, 400), (0.1, 20)])
+def test_at_the_level_that_a_divergence_leaves_a_shifted_game_is_covered(epsilon, shift, examples):
+    one = special.rel_entr(0.5, 0.5 + shift) + special.rel_entr(0.5, 0.5 - shift)
+    level = level_under_divergence(0.5 * examples * one)
+    counts = np.arange(examples // 2, examples + 1)
+
+    def chance(level):
+        found = one_run_fdp(
+            counts, examples, examples, family="pure", delta=0.0, confidence=1.0 - level
+        )
+        rejected = counts[found.epsilon > epsilon]
+        return stats.binom.sf(rejected[0] - 1, examples, right) if rejected.size else 0.0
+
+    right = best_guess(epsilon, shift)
+    assert chance(level) <= 0.05
+    # what is paid for is there: at the whole level a game where nothing was released is not covered
+    assert epsilon > 0.0 or chance(0.05) > 0.05
+
+
+@pytest.mark.parametrize("level", [0.01, 0.05, 0.5])
+def test_a_divergence_takes_from_the_level_what_tells_two_coins_apart(level):
+    assert level_under_divergence(0.0, level=level) == level
+    found = [level_under_divergence(size, level=level) for size in (0.01, 0.1, 0.5)]
+    for size, kept in zip((0.01, 0.1, 0.5), found, strict=True):
+        entropy = special.rel_entr(level, kept) + special.rel_entr(1 - level, 1 - kept)
+        assert entropy == pytest.approx(size, rel=1e-9)
+    assert level > found[0] > found[1] > found[2] > 0.0
+    assert level_under_divergence(1e6, level=level) == 0.0
+
+
+def test_a_divergence_leaves_nearly_all_where_the_printed_theorem_leaves_nothing():
+    # the second of two labels, as likely as the first, is generated too often by .001
+    one = special.rel_entr(0.501, 0.5) + special.rel_entr(0.499, 0.5)
+    level = level_under_divergence(0.5 * 100_000 * one)
+    count = {"correct": 890, "guesses": 1000, "examples": 100_000, "family": "pure", "delta": 0.0}
+    whole = one_run_fdp(**count).epsilon
+    assert one_run_fdp(**count, tau=0.001).epsilon == 0.0
+    assert one_run_fdp(**count, confidence=1.0 - level).epsilon > 0.9 * whole
 
 
 # the border

@@ -170,7 +170,7 @@ def test_a_file_cannot_drive_the_terminal(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("auditkit ", {"audit", "plan", "explain", "data", "completion"}),
+        ("auditkit ", {"coins", "audit", "plan", "explain", "data", "completion"}),
         ("auditkit data ", {"list", "fetch", "verify", "path"}),
         ("auditkit audit scores.csv --method ", {"auto", "one-run", "zero-run"}),
         ("auditkit audit scores.csv --family ", {"approx", "gaussian"}),

@@ -112,6 +112,50 @@ def test_what_is_kept_changes_nothing_else():
     assert first > fourth > last
 
 
+def test_labels_may_change_after_each_pass():
+    images, labels = pictures()
+    options = OPTIONS | {"passes": 6}
+    seen = []
+
+    def same(model):
+        seen.append(-model.log_probabilities(images)[np.arange(48), labels].mean())
+        return labels
+
+    plain = train_convolutional(images, labels, seed=0, **options)
+    kept = train_convolutional(images, labels, seed=0, relabel=same, **options)
+    assert np.array_equal(plain.logits(images), kept.logits(images))
+    assert len(seen) == 5
+    assert seen[-1] < seen[0]
+    others = 1 - labels
+    turned = train_convolutional(images, labels, seed=0, relabel=lambda _: others, **options)
+    right = [(model.logits(images).argmax(axis=1) == labels).mean() for model in (plain, turned)]
+    assert right[0] > 0.8
+    assert right[1] < 0.2
+
+
+def test_training_goes_on_from_another_network():
+    images, labels = pictures()
+    first = train_convolutional(images, labels, seed=0, **OPTIONS | {"passes": 12})
+    brighter = images // 2  # the scale of the images is that of the first network
+    fresh, further = (
+        train_convolutional(
+            brighter, labels, seed=1, initial=initial, **OPTIONS | {"passes": 1, "batch": 48}
+        )
+        for initial in (None, first)
+    )
+    losses = [
+        -one.log_probabilities(images)[np.arange(48), labels].mean() for one in (fresh, further)
+    ]
+    assert losses[1] < 0.7 * losses[0]
+    assert np.array_equal(further.module.centre, first.module.centre)
+    assert np.array_equal(further.module.patches.weight, first.module.patches.weight)
+    assert not np.array_equal(further.module.head.weight, first.module.head.weight)
+    with pytest.raises(ValueError, match="initial must have the widths"):
+        train_convolutional(
+            images, labels, seed=1, initial=first, **OPTIONS | {"widths": (8, 16, 16)}
+        )
+
+
 def test_without_views_labels_are_learnt_by_heart():
     images, _ = pictures(200)
     labels = np.random.default_rng(1).integers(10, size=200)

@@ -217,7 +217,14 @@ def lp_1st_with_clusters(
     is asked of the labels themselves, by counts with Laplace noise: a replaced label changes two
     of them by 1. What that spends is taken from ε. Features are public in label privacy.
     """
-    features, labels = images.audited
+    noisy = clustered_response(*images.audited, epsilon, seed, rng)
+    return fit(images.audited, seed, TARGET, passes=PASSES, labels=noisy)
+
+
+def clustered_response(
+    features: np.ndarray, labels: np.ndarray, epsilon: float, seed: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Return noisy labels, whose prior is what the clusters of the features hold."""
     # few steps, and in float64: rounding must not decide where an image belongs
     clusters = KMeans(CLUSTERS, n_init=1, max_iter=20, random_state=seed)
     cluster = clusters.fit_predict(features.astype(np.float64))
@@ -228,8 +235,7 @@ def lp_1st_with_clusters(
     counts += 1e-3  # a cluster without a count holds all labels equally likely
     prior = counts / counts.sum(axis=1, keepdims=True)
     left = epsilon if epsilon == math.inf else epsilon - asked
-    noisy = RandomizedResponseWithPrior(left).privatize(labels, prior[cluster], rng=rng)
-    return fit(images.audited, seed, TARGET, passes=PASSES, labels=noisy)
+    return RandomizedResponseWithPrior(left).privatize(labels, prior[cluster], rng=rng)
 
 
 def lp_1st_with_model(

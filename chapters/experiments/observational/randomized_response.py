@@ -187,12 +187,16 @@ def respond(
 def attacks(
     released: np.ndarray, reference: np.ndarray, epsilon: float
 ) -> Iterable[tuple[str, np.ndarray]]:
-    """Return the scores of the paper's attack, and of the best one where the proxy is the truth."""
+    """Return the scores of the paper's attack, and of the best one where the proxy is the truth.
+
+    The best one has nothing to go by at ε = 0: its ratio is 1.
+    """
     yield "paper", label_scores(np.eye(reference.shape[1])[released], reference)
-    yield (
-        "likelihood ratio",
-        likelihood_ratio_scores(updated(released, reference, epsilon), reference),
-    )
+    if epsilon > 0.0:
+        yield (
+            "likelihood ratio",
+            likelihood_ratio_scores(updated(released, reference, epsilon), reference),
+        )
 
 
 def updated(released: np.ndarray, prior: np.ndarray, epsilon: float) -> np.ndarray:
