@@ -177,7 +177,6 @@ patients = study(
     "zero-patients",
     tolerance=0.02,
     paper=counted(PATIENTS),
-    live=REDUCED,
     sources=[PATIENT_HEADS],
     needs="the tables of the Heritage Health Prize, which are not ours to ship",
 )(audits)
