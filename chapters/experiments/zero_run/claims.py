@@ -61,7 +61,7 @@ def narrow(audit: str, rho: float, source: str = ESTIMATED) -> float:
 
 
 def procedure(rho: float, audit: str = PAPERS, release: str = TARGET, choice: str = LARGEST):
-    """Return the bounds of the ten draws by the paper's whole procedure."""
+    """Return the bounds of all draws by the paper's whole procedure."""
     wanted = {"propensities": BOOTSTRAP, "release": release, "choice": choice}
     return of(whole, "mu", audit=audit, rho=rho, **wanted)
 
@@ -108,7 +108,7 @@ claim(
     verdict="partly",
     why="With true propensities the two are one number, valid and below 0.66. With the paper's "
     "quantile over bootstraps they part company, as in the paper's own Figure 2b.",
-    figure=("ZERO-F2a", "ZERO-T2", "ZERO-F2b"),
+    figure=("ZERO-F2a", "ZERO-T2", "ZERO-F8"),
     check=bool(
         same
         and plain.max() < 0.66
@@ -127,8 +127,8 @@ claim(
     f"0.66 in {(above[0.25] > 0.66).sum()} of {len(above[0.25])} draws; on the placebo "
     f"{seeming[0.5]:.2f} and {seeming[0.25]:.2f}",
     verdict="reproduced",
-    why="The bound rises with the shift and exceeds the truth. A sum that leaks nothing of the "
-    "audited records gets a positive one as well. Largest of six, as in the paper.",
+    why="The bound, the largest of six as in the paper, rises with the shift and exceeds the truth. "
+    "A sum that leaks nothing of the audited records gets a positive one as well.",
     figure=("ZERO-F2a", "ZERO-T2"),
     check=bool(
         above[0.25].mean() > 0.66
@@ -175,8 +175,8 @@ claim(
     f"propensities, {listed(fitted_line)} with fitted ones, {listed(quantile_line)} by the lower "
     "quantile of 200 resamples",
     verdict="partly",
-    why="The aware adversary keeps a part of its power where the unaware one loses all, but it is "
-    "not flat, by either reading of its confidence; what is flat or rises comes with fitted "
+    why="The aware adversary keeps a part of its power where the unaware one loses all, but is not "
+    "flat, by either reading of its confidence. What is flat or rises comes with fitted "
     "propensities that are too near ½, and a placebo has a part of it too.",
     figure=("ZERO-F2a", "ZERO-T2", "ZERO-T9"),
     check=bool(
@@ -261,9 +261,9 @@ left = {
 }
 # on the class mix, where the regression sees all that decides; on hard images it does not
 silent = max(
-    network(MIX, OOD, audit, source, PLACEBO, CORRECTED, kind=kind)
+    network(MIX, OOD, audit, source, PLACEBO, CORRECTED, kind=kind, records=records)
     for audit in (*BOTH, POSTERIOR)
-    for source in (TRUE, BOOTSTRAP)
+    for source, records in ((TRUE, NARROW), (BOOTSTRAP, NARROW), (BOOTSTRAP, WIDE))
     for kind in (FEATURES, IMAGES)
 )
 claim(
@@ -273,13 +273,13 @@ claim(
     measured="conditional, aware, bootstrapped, OOD against IID: by confidence × b "
     f"{against(by_size)}; by rank × b {against(by_rank)}, fitted on all records that are left "
     f"{against(more_records)}, networks on pixels {against(on_pixels)}; by the posterior "
-    f"{against(by_posterior)}; one run on IID images {one_run:.2f}; placebo of the class mix at "
-    f"most {silent:.2f}",
+    f"{against(by_posterior)}; one run on IID images {one_run:.2f}; placebo of the class mix, with "
+    f"the sweep corrected, at most {silent:.2f}",
     verdict="partly",
     why="How much of the IID bound is left under a shift hangs on what “confidence” means, which "
     "the paper does not say: unbounded it is less than half on images, by rank it is more, and "
     "with more records to fit on more still. The penalty is there, the price of estimating.",
-    figure=("ZERO-F2b", "ZERO-T6"),
+    figure=("ZERO-F9", "ZERO-F2b", "ZERO-T6"),
     check=bool(
         # TODO: set the limits once zero-real and zero-patients are stored
         0.6 < one_run - by_size[MIX][1] < 1.4
@@ -365,10 +365,10 @@ claim(
     + ", ".join(f"{row['share']:.0%} (d = {width})" for width, row in lower_sharp.items())
     + f"; the aware attack in 3,000 dimensions {alarms(0.5, CORRECTED)} draws",
     verdict="partly",
-    why="With the paper's tampering the lower quantile keeps the level in 50 and 300 dimensions "
-    "and fails in 1,000; re-based, or with sharp tampering, it fails in all. Resamples show how a "
-    "fit varies, and not what every fit misses.",
-    figure=("ZERO-T3", "ZERO-F4", "ZERO-F2b", "ZERO-T9"),
+    why="By the strongest of our attacks the lower quantile with the paper's tampering keeps the "
+    "level in 50 and 300 dimensions and fails in 1,000; re-based, or with sharp tampering, it "
+    "fails in all. Resamples show how a fit varies, and not what every fit misses.",
+    figure=("ZERO-T3", "ZERO-F4", "ZERO-T9"),
     check=bool(
         not lower[50]["broken"]
         and not lower[300]["broken"]
@@ -380,6 +380,7 @@ claim(
         and single["broken"]
         and lower_sharp[50]["broken"]
         and min(lower_sharp[width]["low"] for width in (300, 1000)) > 0.5
+        and procedure(0.5, release=PLACEBO, choice=CORRECTED).min() > 0
     ),
 )
 # "With one fixed number of guesses every correction keeps its level. The largest of six does not.
@@ -418,6 +419,13 @@ assert half_right["untampered"]["ranking"] == KNOWING
 held = of(rates, source="fitted", propensities=[POINTWISE, SIMULTANEOUS])
 held = of(held, correction=["composition", "conditional", "sharp"], choice=[SINGLE, CORRECTED])
 assert not held["broken"].any()
+# "With 1,000 guesses and 200 records a feature sharp tampering was false in 83% of audits, against an
+# attack that knows the shift. With limits it was false in none. At 10 a feature in all."
+few = {"correction": "sharp", "choice": SINGLE, "rho": 0.5, "source": "fitted"}
+few |= {"ranking": KNOWING}
+plain_fits = of(rates, propensities=ESTIMATED, **few).set_index("dimension")["share"]
+assert plain_fits.round(2).to_dict() == {50: 0.83, 1000: 1.0}
+assert of(rates, "share", propensities=SIMULTANEOUS, **few).max() == 0.0
 # "The gate: a regression on 1,000 features does not get through. In 50 dimensions most models pass,
 # and with sharp tampering most false bounds pass with them."
 gross, small = hopeless["sharp"], half_right["sharp"]
@@ -479,7 +487,8 @@ claim(
         thinned["low"].max()["true"] <= 0.05
         and range_of["min"]["80%"] > 0.8
         and range_of["min"]["50%"] == 1.0
-        and range_of["max"]["95%"] < 0.7
+        and range_of["max"]["95%"] < 0.5
+        and range_of["max"]["120%"] < 0.05
     ),
 )
 
