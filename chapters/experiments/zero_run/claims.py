@@ -127,8 +127,8 @@ claim(
     f"0.66 in {(above[0.25] > 0.66).sum()} of {len(above[0.25])} draws; on the placebo "
     f"{seeming[0.5]:.2f} and {seeming[0.25]:.2f}",
     verdict="reproduced",
-    why="The bound, the largest of six as in the paper, rises with the shift and exceeds the truth. "
-    "A sum that leaks nothing of the audited records gets a positive one as well.",
+    why="The bound, the largest of six as in the paper, rises with the shift and exceeds the "
+    "truth. A sum that leaks nothing of the audited records gets a positive one as well.",
     figure=("ZERO-F2a", "ZERO-T2"),
     check=bool(
         above[0.25].mean() > 0.66
@@ -419,8 +419,8 @@ assert half_right["untampered"]["ranking"] == KNOWING
 held = of(rates, source="fitted", propensities=[POINTWISE, SIMULTANEOUS])
 held = of(held, correction=["composition", "conditional", "sharp"], choice=[SINGLE, CORRECTED])
 assert not held["broken"].any()
-# "With 1,000 guesses and 200 records a feature sharp tampering was false in 83% of audits, against an
-# attack that knows the shift. With limits it was false in none. At 10 a feature in all."
+# "With 1,000 guesses, at 200 records a feature, sharp tampering was false in 83% of audits, against
+# an attack that knows the shift. With limits it was false in none. At 10 a feature in all."
 few = {"correction": "sharp", "choice": SINGLE, "rho": 0.5, "source": "fitted"}
 few |= {"ranking": KNOWING}
 plain_fits = of(rates, propensities=ESTIMATED, **few).set_index("dimension")["share"]
