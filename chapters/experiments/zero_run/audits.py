@@ -43,7 +43,6 @@ AUDITS = {
     "sharp, unaware": ("sharp", UNAWARE),
     "sharp, posterior": ("sharp", SHARP_POSTERIOR),
 }
-PAPERS = tuple(AUDITS)[:4]
 
 
 def _posterior(
