@@ -10,7 +10,7 @@ from auditkit._types import Floats
 from auditkit.bounds.propensity import PropensityTest
 from auditkit.bounds.shift_corrections import shift_of
 from auditkit.cli.question import Question
-from auditkit.cli.score_files import listed
+from auditkit.cli.score_columns import listed
 from auditkit.coins import Coins
 from auditkit.evidence import Scores
 

@@ -15,7 +15,15 @@ import numpy as np
 from auditkit.bounds.result import rounded
 from auditkit.cli.explain import explain
 from auditkit.cli.figures import Picture, pictures
-from auditkit.cli.statement import Audit, as_json, columns_used, operating_point, settings, shown
+from auditkit.cli.statement import (
+    Audit,
+    as_json,
+    columns_used,
+    hashed_from,
+    operating_point,
+    settings,
+    shown,
+)
 from auditkit.cli.terminal import printable
 from auditkit.datasets.store import write_whole
 
@@ -115,7 +123,7 @@ def _repeat(audit: Audit) -> str:
     rows = [
         ("command", f"“{printable(audit.command)}”"),
         ("file", f"“{printable(table.name)}”"),
-        ("SHA-256", table.sha256),
+        (f"SHA-256 of {hashed_from(table)}", table.sha256),
         ("columns used", _some(columns)),
         ("other columns", _some(f"“{printable(name)[:80]}”" for name in table.unused)),
         ("threshold rule", audit.question.rule),

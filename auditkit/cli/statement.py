@@ -101,7 +101,9 @@ def perform(options: argparse.Namespace, progress: terminal.Progress) -> Audit:
     """Read, pose, answer, and look at everything that should be known beside the answer."""
     progress(f"reading {options.file.name}")
     coins = settle(options)
-    table = read_scores(options.file, options.column)
+    table = read_scores(
+        options.file, options.column, others=options.others, decimal=options.decimal
+    )
     if coins is not None:
         table = decided(table, coins)
     names = ("method", "family", "delta", "confidence", "threshold", "membership", "seed")
@@ -167,6 +169,7 @@ def as_json(audit: Audit) -> dict[str, Any]:
             "data": {
                 "file": table.name,
                 "sha256": table.sha256,
+                "parts": dict(table.parts),
                 "columns": dict(table.used),
                 "notes": table.notes,
             },
@@ -327,6 +330,13 @@ def columns_used(table: ScoreTable) -> list[tuple[str, str]]:
     return [*others, *features[:3], last]
 
 
+def hashed_from(table: ScoreTable) -> str:
+    """Return what the hash of a table is the hash of."""
+    if len(table.parts) == 1:
+        return terminal.printable(table.name)
+    return f"the list that sha256sum makes of the {len(table.parts)} files"
+
+
 def show(audit: Audit) -> None:
     """Print a sentence, its warnings, and the tables."""
     table = audit.question.table
@@ -351,7 +361,7 @@ def show(audit: Audit) -> None:
         terminal.say(terminal.paragraph(said, first="  ! " if finding.alarming else "  - "))
     used = ", ".join(f"{role}: {terminal.quoted(name)}" for role, name in columns_used(table))
     terminal.say(terminal.paragraph(f"columns: {used}", first="  - "))
-    terminal.say(f"  - SHA-256 of {terminal.printable(table.name)}: {table.sha256}")
+    terminal.say(f"  - SHA-256 of {hashed_from(table)}: {table.sha256}")
 
 
 def shown(value: Any) -> str:
