@@ -14,8 +14,8 @@ Score the examples of one model by the likelihood ratio attack (LiRA), from the 
 many models that were trained alike.
 
 MATRIX.npy has the shape (models, examples), or (models, examples, queries): by default how sure a
-model is of an example's own label, on the scale of logits, as auditkit.attacks.lira.logit_confidence
-gives it. KEPT.npy has the shape (models, examples) and says which model was trained on which
+model is of an example's own label, on the scale of logits (auditkit.attacks.lira.logit_confidence
+makes it). KEPT.npy has the shape (models, examples) and says which model was trained on which
 example. One of the models is audited, the others are its shadow models.
 """
 PAIRED = (
@@ -69,8 +69,8 @@ def _run(options: argparse.Namespace) -> int:
     said, kept = _array(options.matrix), _array(options.kept)
     if kept.ndim != 2 or said.shape[:2] != kept.shape or not said.size:
         raise ValueError(
-            "MATRIX must have the shape (models, examples), or that and queries, and KEPT the shape "
-            f"(models, examples), got {said.shape} and {kept.shape}"
+            "MATRIX must have the shape (models, examples), or that and queries, and KEPT the "
+            f"shape (models, examples), got {said.shape} and {kept.shape}"
         )
     row = options.audited
     if row >= len(said):

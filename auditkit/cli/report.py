@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from auditkit._files import write_whole
 from auditkit.bounds.result import rounded
 from auditkit.cli.explain import explain
 from auditkit.cli.figures import Picture, pictures
@@ -25,7 +26,6 @@ from auditkit.cli.statement import (
     shown,
 )
 from auditkit.cli.terminal import printable
-from auditkit.datasets.store import write_whole
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 PAGE = """<!doctype html>
