@@ -130,8 +130,8 @@ class Coins:
             write_whole(Path(path), (text + "\n").encode("ascii"), new=True)
         except FileExistsError:
             raise FileExistsError(
-                f"path must be a new file, and {os.fspath(path)!r} is there: coins are tossed once. "
-                "If they were never used, remove it by hand"
+                f"path must be a new file, and {os.fspath(path)!r} is there: coins are tossed "
+                "once. If they were never used, remove it by hand"
             ) from None
 
     @classmethod

@@ -14,6 +14,7 @@ from auditkit.bounds.observational import observational_label
 from auditkit.bounds.one_run import one_run
 from auditkit.bounds.one_run_fdp import one_run_fdp
 from auditkit.bounds.panoramia import panoramia
+from auditkit.bounds.power import best_would_find
 from auditkit.bounds.result import Bound, short_of
 from auditkit.bounds.scores import FIXED_SIZE, Game, audit, audit_scores, by_coins, limits_of
 from auditkit.bounds.two_worlds import two_worlds
@@ -158,6 +159,18 @@ def ceiling(question: Question, bound: Bound) -> float:
     if question.method == "panoramia":
         return float(bound.details["ceiling"])
     return restated(question, all_right(question, bound.details))
+
+
+def could_find(
+    question: Question, bound: Bound, true_epsilons: list[float]
+) -> list[tuple[float, float]]:
+    """Return pairs of a true ε and what the best attack on it would have shown in 80% of audits.
+
+    Nothing where the counts are thinned or compared with a baseline, and for a sweep.
+    """
+    if question.method in ("zero-run", "panoramia") or bound.confidence is None:
+        return []
+    return [(true, best_would_find(bound, true)) for true in true_epsilons]
 
 
 def sensitivity(question: Question, bound: Bound) -> list[tuple[str, str, float | None, str]]:

@@ -166,7 +166,8 @@ def test_a_tree_knows_its_members_by_heart(folder, capsys):
     assert json.loads(capsys.readouterr().out)["claim"] == "estimate"
 
 
-def test_scores_carry_the_names_by_which_coins_know_them(folder, capsys):
+@pytest.mark.usefixtures("folder")
+def test_scores_carry_the_names_by_which_coins_know_them(capsys):
     coins = toss_coins(range(500), method="one-run")
     coins.save("coins.json")
     with np.load("members.npz") as first, np.load("others.npz") as second:
