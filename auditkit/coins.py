@@ -9,6 +9,8 @@ to others, since whoever edits the file can make the digest anew. No file shows 
 followed the coins, nor that these are the first that were tossed. A result names these conditions.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os
@@ -179,11 +181,11 @@ class Coins:
 def toss_coins(
     ids: ArrayLike,
     *,
-    method: Method,
+    method: Literal["one-run", "one-run-fdp", "two-worlds"],
     threshold: Threshold = TEN,
     delta: float = 1e-5,
     confidence: float = 0.95,
-    family: str | None = None,
+    family: Literal["gaussian", "pure", "approx"] | None = None,
 ) -> Coins:
     """Toss a fair coin for each example, before training, and keep the plan of the audit with it.
 

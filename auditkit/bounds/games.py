@@ -201,13 +201,13 @@ class TwoWorldsGame:
 
     Attributes
     ----------
-    method : str
+    method : {"clopper-pearson", "gaussian"}
         As in `two_worlds`.
     delta : float
         The δ at which ε is stated.
     """
 
-    method: str
+    method: Limits
     delta: float
 
     def check(self, scores: Scores) -> None:

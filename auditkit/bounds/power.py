@@ -8,6 +8,8 @@ standard deviation of 1, which is the best that any attack gets from a mechanism
 After an audit, `would_find` says what an attack of some accuracy would have shown.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

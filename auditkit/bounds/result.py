@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from html import escape
 from math import isfinite
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,8 @@ from numpy.typing import ArrayLike
 from auditkit import _check
 from auditkit._types import Floats
 
+# float for counts that are numbers, an array for arrays
+E = TypeVar("E", bound=float | Floats, covariant=True)
 Claim = Literal["lower bound", "estimate", "upper bound"]
 SAFE_SIDE: dict[str, str] = {
     "lower bound": ROUND_FLOOR,
@@ -25,7 +27,7 @@ SAFE_SIDE: dict[str, str] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Bound:
+class Bound(Generic[E]):
     """A statement about ε, with all that is needed to read it.
 
     Attributes
@@ -63,7 +65,7 @@ class Bound:
     (True, 1.5)
     """
 
-    epsilon: float | Floats
+    epsilon: E
     delta: float
     confidence: float | None
     claim: Claim
@@ -87,19 +89,19 @@ class Bound:
     def __hash__(self) -> int:
         return hash((self.delta, self.confidence, self.claim, self.adjacency, self.method))
 
-    def __lt__(self, other: "Bound") -> bool:
+    def __lt__(self, other: "Bound[Any]") -> bool:
         return self._beside(other) < other._beside(self)
 
-    def __le__(self, other: "Bound") -> bool:
+    def __le__(self, other: "Bound[Any]") -> bool:
         return self._beside(other) <= other._beside(self)
 
-    def __gt__(self, other: "Bound") -> bool:
+    def __gt__(self, other: "Bound[Any]") -> bool:
         return self._beside(other) > other._beside(self)
 
-    def __ge__(self, other: "Bound") -> bool:
+    def __ge__(self, other: "Bound[Any]") -> bool:
         return self._beside(other) >= other._beside(self)
 
-    def _beside(self, other: "Bound") -> float:
+    def _beside(self, other: "Bound[Any]") -> float:
         """Return ε, if it may be set beside that of another: both say the same kind of thing."""
         for name in ("delta", "claim", "adjacency", "confidence"):
             one, two = getattr(self, name), getattr(other, name)

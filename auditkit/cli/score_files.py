@@ -185,7 +185,7 @@ def _two(members: ScoreTable, others: ScoreTable) -> ScoreTable:
             f"{members.name} and {others.name} must have the same columns, got "
             f"{listed(members.used.values())} and {listed(others.used.values())}"
         )
-    joined = {
+    joined: dict[str, Any] = {
         name: np.concatenate([getattr(members, name), getattr(others, name)])
         for name in COLUMNS
         if getattr(members, name) is not None

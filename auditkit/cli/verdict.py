@@ -44,6 +44,7 @@ def answer(question: Question) -> Bound:
     """Return the bound, as large a claim as the table and what was said about it allow."""
     table = question.table
     common: Any = {"delta": question.delta, "confidence": question.confidence}
+    settled: Any = {"method": question.method, "family": question.family}
     fixed = question.membership == "fixed-size"
     bound: Bound
     if question.method == "observational-label":
@@ -68,11 +69,10 @@ def answer(question: Question) -> Bound:
         bound = audit_scores(
             table.score,
             question.truth,
-            method=question.method,
-            family=question.family,
             threshold=question.threshold,
             fixed_size=fixed,
             **common,
+            **settled,
         )
     if question.coins is not None:
         asked: Any = {name: getattr(question, name) for name in question.coins.plan}
@@ -114,7 +114,7 @@ def proved(
     level: Any = {"delta": delta, "confidence": confidence}
     if question.method == "two-worlds":
         names = ("false_positives", "negatives", "false_negatives", "positives")
-        errors = (counts[name] for name in names)
+        errors: Any = (counts[name] for name in names)
         bound = two_worlds(*errors, method=limits_of(question.family), **level)
     else:
         right = counts["kept"] if question.method == "zero-run" else counts["correct"]
