@@ -27,7 +27,8 @@ Game: TypeAlias = OneRunGame | TwoWorldsGame | ZeroRunGame
 B = TypeVar("B", bound=Bound)
 
 METHODS = ("one-run", "one-run-fdp", "two-worlds")
-TWO_WORLDS: Mapping[str, Limits] = {
+# families, as `two_worlds` calls them
+TWO_WORLDS: Mapping[str, Limits] = {"approx": "clopper-pearson", "gaussian": "gaussian"}
     "approx": "clopper-pearson",
     "gaussian": "gaussian",
 }  # families, as it calls them
