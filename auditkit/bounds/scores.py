@@ -29,9 +29,6 @@ B = TypeVar("B", bound=Bound)
 METHODS = ("one-run", "one-run-fdp", "two-worlds")
 # families, as `two_worlds` calls them
 TWO_WORLDS: Mapping[str, Limits] = {"approx": "clopper-pearson", "gaussian": "gaussian"}
-    "approx": "clopper-pearson",
-    "gaussian": "gaussian",
-}  # families, as it calls them
 DOUBT = 1e-3  # what a right coin brings about less often than this is doubted
 REPEATED = (
     "Rows that tie have one membership more often than coins of their own allow (chance {:.1g} at "
