@@ -11,7 +11,7 @@ import pytest
 from auditkit.cli import main
 from auditkit.coins import toss_coins
 
-GOOD = [(score / 7.0, score % 2) for score in range(40)]
+GOOD = [(score / 7.0, score % 2) for score in range(200)]
 
 
 def csv(rows=GOOD, head="score,member", end="\n"):
@@ -213,7 +213,7 @@ def answered(capsys, arguments):
     if code == 0:
         assert "epsilon" in json.loads(told.out)
     else:
-        assert len(told.err.strip()) > 15, "a refusal says why"
+        assert len(told.err.split()) > 2, "a refusal says why"
         assert told.out == ""
     return code
 
@@ -224,6 +224,6 @@ def test_an_odd_input_gives_a_result_or_a_sentence(tmp_path, monkeypatch, capsys
     monkeypatch.chdir(tmp_path)
     (tmp_path / "scores").write_bytes(content)
     if "coins.json" in options:
-        toss_coins(range(40), method="one-run").save("coins.json")
+        toss_coins(range(200), method="one-run").save("coins.json")
     answered(capsys, ["audit", "scores", "--json", *options])
     assert (tmp_path / "scores").read_bytes() == content
