@@ -28,7 +28,7 @@ def fit_columns(rows: Singles, members: Bools, counts: Floats, penalty: float) -
     form = bears @ bears.T
 
     def slope(v: Singles) -> Singles:
-        total = (form @ v) * own
+        total: Singles = (form @ v) * own
         for first in range(0, many, ROWS):
             part = slice(first, first + ROWS)
             total += z[part].T @ ((expit(z[part] @ v) - target[part]) * share[part])

@@ -103,6 +103,8 @@ class Bound(Generic[E]):
 
     def _beside(self, other: "Bound[Any]") -> float:
         """Return ε, if it may be set beside that of another: both say the same kind of thing."""
+        if not isinstance(other, Bound):
+            raise TypeError(f"a bound is compared with bounds, got {other!r}: compare its epsilon")
         for name in ("delta", "claim", "adjacency", "confidence"):
             one, two = getattr(self, name), getattr(other, name)
             if one != two:

@@ -536,8 +536,6 @@ def _from_npz(source: Source, asked: Asked) -> Read:
     for inside, what in ARCHIVES:
         if any(inside in name for name in names):
             raise ValueError(f"{source.name} is {what}")
-    if {"fpr", "tpr", "scores"} <= set(kinds) and "average" in source.name:
-        raise ValueError(f"{source.name} {MANY_MODELS}")
     pair = _pair(kinds)
     if pair is not None:
         columns, notes = _two_kinds(_loaded(source, {name: kinds[name] for name in pair}))
@@ -552,7 +550,19 @@ def _from_npz(source: Source, asked: Asked) -> Read:
     layout = layout_of(list(places), asked.wishes)
     used = {places[layout.headers[place]][0] for place in layout.places.values()}
     arrays = _loaded(source, {name: kinds[name] for name in used})
+    if {"fpr", "tpr", "memberships"} <= set(kinds):
+        _refuse_many_models(source.name, arrays.get("memberships"))
     return _from_arrays(layout, lambda header: arrays[places[header][0]][places[header][1]])
+
+
+def _refuse_many_models(name: str, members: Column | None) -> None:
+    """Refuse what ML Privacy Meter averages over models; of a pair each has what the other lacks."""
+    paired = False
+    if members is not None and members.ndim == 1 and members.size % 2 == 0:
+        first, second = np.split(members.astype(np.float64), 2)
+        paired = bool((first + second == 1.0).all())
+    if paired or "average" in name:
+        raise ValueError(f"{name} {MANY_MODELS}")
 
 
 def _from_npy(source: Source, asked: Asked) -> Read:

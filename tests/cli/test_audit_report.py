@@ -15,6 +15,7 @@ import pytest
 from scipy.special import expit
 
 from auditkit import one_run, two_worlds
+from auditkit.bounds.result import rounded
 from auditkit.bounds.tradeoff import GaussianDP
 from auditkit.cli import main
 from auditkit.cli.figures import promised
@@ -176,11 +177,18 @@ def test_many_other_columns_are_folded(report):
 def test_a_bound_of_python_has_a_report_too(tmp_path, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     path = tmp_path / "report.html"
-    one_run(700, 1000, 10_000).report(path, title="A <model>")
+    bound = one_run(700, 1000, 10_000)
+    bound.report(path, title="A <model>")
     text = path.read_text(encoding="utf-8")
     assert not LOADING & set(Page(text).tags)
     said = "".join(Page(text).text)
-    for part in ("A <model>", "0.729", "What it does not say", "right guesses", "80% of runs"):
+    for part in (
+        "A <model>",
+        rounded(bound.epsilon, bound.claim),
+        "What it does not say",
+        "right guesses",
+        "80% of runs",
+    ):
         assert part in said
     two_worlds(5, 500, 5, 500).report(path)
     assert "runs with the canary" in path.read_text(encoding="utf-8")

@@ -132,12 +132,16 @@ def test_what_others_write_is_read(tmp_path):
         assert table.score.tolist() == [1.0, 2.0, 0.5, 0.25, 0.125]
         assert table.member.tolist() == [True, True, False, False, False]
         assert "was read as the scores of members" in table.notes[0]
-    meter = {"fpr": inside, "tpr": inside, "scores": inside, "memberships": np.array([0, 1])}
+    meter = {"fpr": inside, "tpr": inside, "scores": outside, "memberships": np.array([0, 1, 1])}
     np.savez(tmp_path / "attack_result_0.npz", auc=0.5, **meter)
-    assert read_scores(tmp_path / "attack_result_0.npz").member.tolist() == [False, True]
+    assert read_scores(tmp_path / "attack_result_0.npz").member.tolist() == [False, True, True]
     np.savez(tmp_path / "attack_result_average.npz", auc=0.5, **meter)
-    with pytest.raises(ValueError, match="scores of several models"):
-        read_scores(tmp_path / "attack_result_average.npz")
+    twice = np.concatenate((inside, inside))
+    pair = {**meter, "scores": twice, "memberships": np.array([0, 1, 1, 0])}
+    np.savez(tmp_path / "renamed.npz", auc=0.5, **pair)
+    for name in ("attack_result_average.npz", "renamed.npz"):
+        with pytest.raises(ValueError, match="scores of several models"):
+            read_scores(tmp_path / name)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
