@@ -394,13 +394,15 @@ def would_find(bound: Bound, accuracy: float, *, power: float = 0.8) -> float:
     """
     chance, power = _check.fraction("accuracy", accuracy), _check.fraction("power", power)
     details, rule = bound.details, str(bound.details.get("threshold", ""))
-    if bound.confidence is None or np.ndim(bound.epsilon) or "kept" in details:
+    counted_plainly = {"guesses", "negatives"} & set(details) and "kept" not in details
+    if bound.confidence is None or np.ndim(bound.epsilon) or not counted_plainly:
         raise ValueError(f"bound must be of one run or of two worlds, of one count, got {bound}")
     part = {"Bonferroni": 1.0 / details.get("candidates", 1), "MultiSplit": 0.5}
     level = (1.0 - bound.confidence) * part.get(rule.partition("(")[0], 1.0)
     settings: Any = {"delta": bound.delta, "confidence": 1.0 - level}
     if "guesses" in details:
         theorem = one_run_fdp if "mu" in details else one_run
+        settings |= {"tau": details["tau"]} if "mu" in details else {}
         guesses = details["guesses"]
         right = int(binom.ppf(1.0 - power, guesses, chance))
         return float(theorem(right, guesses, details["examples"], **settings).epsilon)

@@ -556,7 +556,7 @@ def _from_npz(source: Source, asked: Asked) -> Read:
 
 
 def _refuse_many_models(name: str, members: Column | None) -> None:
-    """Refuse what ML Privacy Meter averages over models; of a pair each has what the other lacks."""
+    """Refuse what ML Privacy Meter averages; of a pair of models each has what the other lacks."""
     paired = False
     if members is not None and members.ndim == 1 and members.size % 2 == 0:
         first, second = np.split(members.astype(np.float64), 2)
