@@ -136,13 +136,15 @@ def _beside(audit: Audit) -> list[str]:
     """Return what has to be read beside the number: what it could have been, what was promised."""
     told = [f"Had every guess been right, it would have been {audit.ceiling:.3g}."]
     if audit.found:
-        seen = [pair for pair in audit.found if pair[1] > 0.0]
-        told += power_in_words(seen[:1] or audit.found[-1:])
+        promised = (audit.upper or {}).values()
+        near = [pair for pair in audit.found if pair[0] in promised]
+        seen = near or [pair for pair in audit.found if pair[1] > 0.0] or audit.found[-1:]
+        told += power_in_words(seen[:1])
     if audit.upper is not None:
-        promised = " and ".join(
+        limits = " and ".join(
             f"{rounded(value, 'upper bound')} ({key})" for key, value in audit.upper.items()
         )
-        told.append(f"Theory promises ε ≤ {promised}.")
+        told.append(f"Theory promises ε ≤ {limits}.")
     if audit.promised is not None:
         told.append(audit.promised.sentence)
     return told

@@ -26,6 +26,7 @@ from auditkit.cli.score_files import ScoreTable, read_scores
 from auditkit.cli.verdict import answer, ceiling, could_find, game_of, sensitivity
 from auditkit.datasets.store import sha256
 
+LARGEST = 1000.0  # of a promise: what is beyond any audit needs no power
 TRUE = (1.0, 2.0, 4.0, 8.0)  # of mechanisms that an audit might have met
 PLAIN = {  # what the details of a bound are called in words
     "correct": "right guesses",
@@ -230,7 +231,7 @@ def _true_epsilons(
         asked.append(options.promise[0])
     if upper is not None:
         asked.append(upper["add/remove" if bound.adjacency == "add/remove" else "substitute"])
-    return sorted(set(asked))
+    return sorted({true for true in asked if true <= LARGEST})
 
 
 def as_json(audit: Audit) -> dict[str, Any]:
