@@ -18,7 +18,7 @@ import tempfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeAlias
@@ -106,37 +106,27 @@ class Source:
 def opened(path: Path) -> Iterator[Source]:
     """Open a file, a pipe or standard input; what is packed or flows goes to the disk first."""
     name = "standard input" if path == STDIN else path.name
-    with contextmanager(_raw)(path) as given, tempfile.TemporaryFile() as copy:
-        file: IO[bytes] = given
-        if not given.seekable():
-            _copied(given, copy, name)
-            file = copy
+    with ExitStack() as stack:
+        # standard input is not ours to close
+        file = sys.stdin.buffer if path == STDIN else stack.enter_context(path.open("rb"))
+        if not file.seekable():
+            file = _copied(file, stack.enter_context(tempfile.TemporaryFile()), name)
         file.seek(0)
         digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
         file.seek(0)
-        if file.read(2) != b"\x1f\x8b":
-            file.seek(0)
-            yield Source(name, file, digest)
-            return
+        packed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
-        with tempfile.TemporaryFile() as unpacked:
+        if packed:
+            unpacked = stack.enter_context(tempfile.TemporaryFile())
             try:
-                _copied(gzip.GzipFile(fileobj=file), unpacked, name)
+                file = _copied(gzip.GzipFile(fileobj=file), unpacked, name)
             except (EOFError, zlib.error, gzip.BadGzipFile) as error:
                 raise ValueError(f"{name} is no gzip file that can be read: {error}") from None
-            unpacked.seek(0)
-            yield Source(name, unpacked, digest)
+            file.seek(0)
+        yield Source(name, file, digest)
 
 
-def _raw(path: Path) -> Iterator[IO[bytes]]:
-    if path == STDIN:
-        yield sys.stdin.buffer  # which is not ours to close
-        return
-    with path.open("rb") as file:
-        yield file
-
-
-def _copied(source: Any, target: IO[bytes], name: str) -> None:
+def _copied(source: Any, target: IO[bytes], name: str) -> Any:
     """Copy what flows to the disk, as long as it is not more than belongs there."""
     while block := source.read(1 << 20):
         target.write(block)
@@ -145,6 +135,7 @@ def _copied(source: Any, target: IO[bytes], name: str) -> None:
                 f"{name} holds more than {MOST_UNPACKED / 1e9:g} GB once it is unpacked, which is "
                 "more than this command takes"
             )
+    return target
 
 
 def read(source: Source, asked: Asked) -> Read:
