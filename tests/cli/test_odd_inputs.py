@@ -86,7 +86,7 @@ CONTENTS = {
     "a long line": csv([(1, 0, 1), (2, 1)]),
     "a short line": csv([(1,), (2, 1)]),
     "an open quote": b'score,member\n"1,0\n2,1\n',
-    "a quote in names": b'sc"ore,member\n1,0\n',
+    "a quote in names": b'scor"e,member\n1,0\n',
     "a null byte": b"score,member\n1\0,0\n2,1\n",
     "latin-1": "score,member,größe\n1,0,ü\n".encode("latin-1"),
     "utf-16": csv().decode().encode("utf-16"),
