@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from auditkit import _check
-from auditkit.datasets.store import write_whole
+from auditkit._files import write_whole
 from auditkit.experiment import home, provenance
 from auditkit.experiment.provenance import ORIGIN, READ
 from auditkit.figures.drawing import Drawing
