@@ -54,7 +54,8 @@ def write_list(app: Sphinx, docname: str, source: list[str]) -> None:
 def count(found: list[dict[str, Any]]) -> str:
     """Return how many there are, and of which numbers they are made."""
     pictures = sum(1 for entry in found if entry["svg"])
-    return f"There are {pictures} figures and {len(found) - pictures} tables.\n"
+    many = f"There are {pictures} figures and {len(found) - pictures} tables."
+    return f'{many}\n\n```{{raw}} html\n<div id="count"></div>\n```\n'
 
 
 def section(entry: dict[str, Any]) -> str:

@@ -325,11 +325,20 @@ try {
 
   const plain = await browser.newContext();
   seen.search = await search(plain, origin, "substitute adjacency");
-  const [scorecard, figures] = ["book/scorecard.html", "book/slides.html"];
+  const [scorecard, slideshow] = ["book/scorecard.html", "book/slides.html"];
   if (scorecard in seen.pages) {
     seen.filters = await filters(browser, plain, `${origin}/${scorecard}`);
   }
-  if (figures in seen.pages) seen.slides = await slides(plain, `${origin}/${figures}`);
+  if (slideshow in seen.pages) seen.slides = await slides(plain, `${origin}/${slideshow}`);
+  const figures = "book/figures.html";
+  if (figures in seen.pages) {
+    const tab = await plain.newPage();
+    await tab.goto(`${origin}/${figures}?paper=FND&kind=figure&words=threshold`);
+    seen.figures = await tab.$$eval("section:not([hidden]) > .auditkit-entry", (entries) =>
+      entries.map((entry) => entry.id)
+    );
+    await tab.close();
+  }
 } finally {
   await browser.close();
   server.close();
