@@ -59,7 +59,7 @@ REFERENCE_STEPS = 500  # of a reference at most: gradients of examples take thei
 EPSILON, CLIP, LEARNING_RATE = 10.0, 5.0, 0.0018  # Table A1
 SINCE = "since the start"
 # units of stored scores: a part of a step of Adam, and of a logit
-UNITS = {True: LEARNING_RATE / 32, False: 1 / 64}
+UNITS = {True: LEARNING_RATE / 8, False: 1 / 64}
 
 # --- the records ---------------------------------------------------------------------------------
 
@@ -145,9 +145,7 @@ def reference(data: str, size: int, training: Training, start: int, *, clipped: 
     )
 
 
-def craft(
-    name: str, data: str, size: int, training: Training, rng: np.random.Generator
-) -> Crafted:
+def craft(name: str, data: str, size: int, training: Training, rng: np.random.Generator) -> Crafted:
     """Craft a canary by its name, one of `CANARIES`."""
     records = records_of(data, size)
     plain = reference(data, size, training, 0, clipped=False)
@@ -155,9 +153,7 @@ def craft(
     x, y = records.features[z], int(records.labels[z])
     if name in (PRINTED, THREE):
         starts = range(1 if name == PRINTED else STARTS)
-        movement = sum(
-            reference(data, size, training, at, clipped=True).movement for at in starts
-        )
+        movement = sum(reference(data, size, training, at, clipped=True).movement for at in starts)
         pair = crafted_gradient(movement, clip=training.clip)
         about = dict.fromkeys(("norm_target", "norm_canary"), training.clip)
         return Crafted(z, GradientCanary(pair), {**about, "cosine": -1.0, "cosine_fresh": -1.0})
@@ -273,6 +269,11 @@ SHORT = [
 ]
 
 
+def training(sampling_rate: float, steps: int) -> Training:
+    """Return how networks are trained."""
+    return Training(sampling_rate, EPSILON, CLIP, steps, LEARNING_RATE)
+
+
 def trained_scores(
     canary: str,
     data: str,
@@ -316,14 +317,14 @@ def trained_scores(
         records. The same in all rows: the ``noise_multiplier``, ``norm_target`` and ``norm_canary``
         of the gradients on fresh networks, their ``cosine`` on the reference, and ``cosine_fresh``.
     """
-    training = Training(sampling_rate, EPSILON, CLIP, steps, LEARNING_RATE)
-    crafted = craft(canary, data, size, training, np.random.default_rng(0))
+    recipe = training(sampling_rate, steps)
+    crafted = craft(canary, data, size, recipe, np.random.default_rng(0))
     at = np.linspace(steps / looks, steps, looks).round().astype(int)
     trained = train(
         data,
         size,
         crafted,
-        training,
+        recipe,
         runs=runs,
         snapshots=at,
         seed=int(rng.integers(2**31)),
@@ -342,7 +343,7 @@ def trained_scores(
                 "scores": pack(whole) if size > TINY["size"] else None,
                 **described(whole, trained.bits),
                 "accuracy": digits(trained.kept[:, look, 2].mean()),
-                "noise_multiplier": digits(training.noise),
+                "noise_multiplier": digits(recipe.noise),
                 **crafted.about,
             }
         )
@@ -362,3 +363,6 @@ def _long(canary: str) -> list[dict]:
 short_scores = _study("sub-scratch-scores", SHORT, [PRINTED, "crafted input"])
 gradient_scores = _study("sub-scratch-gradient-scores", _long(PRINTED), [PRINTED])
 input_scores = _study("sub-scratch-input-scores", _long("mislabelled"), ["mislabelled"])
+TRAINED = short_scores, gradient_scores, input_scores
+# the others are parts of one audit, or the same in all cells of a study
+TELLS_APART = ("canary", "start", "null", "sampling_rate", "size", "steps")

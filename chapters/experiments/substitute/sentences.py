@@ -10,6 +10,7 @@ mean norm of 8.
 One study trains with one canary.
 """
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -65,6 +66,11 @@ def sentences(vectors: str, size: int) -> Records:
     )
 
 
+def training(sampling_rate: float) -> Training:
+    """Return how heads are trained."""
+    return Training(sampling_rate, EPSILON, CLIP, STEPS, LEARNING_RATE)
+
+
 def scored(
     canary: str,
     vectors: str,
@@ -94,7 +100,7 @@ def scored(
     return score_rows(
         canary,
         sentences(vectors, size),
-        Training(sampling_rate, EPSILON, CLIP, steps, LEARNING_RATE),
+        replace(training(sampling_rate), steps=steps),
         runs=runs,
         looks=looks,
         rng=rng,
@@ -130,4 +136,4 @@ input_scores = _study(
 )
 mislabelled_scores = _study("mislabelled", {"mislabelled": RECORD})
 natural_scores = _study("natural", {"adversarial natural": RECORD})
-STUDIES = gradient_scores, input_scores, mislabelled_scores, natural_scores
+TRAINED = gradient_scores, input_scores, mislabelled_scores, natural_scores
