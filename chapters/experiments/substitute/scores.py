@@ -16,7 +16,7 @@ from experiments.substitute.audits import DIGITS
 from experiments.substitute.linear import Records, Training, craft, train
 
 RUNS = 2_500  # of an audit, as in the paper; scores of fewer are a trial and not kept
-PARTS = 16  # of the deviation that noise alone gives a score: rounding adds a 3,000th of its square
+PARTS = 8  # of the deviation that noise alone gives a score: rounding adds .1% to its square
 PAPER, WHITENED = "paper", "whitened"
 
 
