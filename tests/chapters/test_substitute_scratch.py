@@ -61,9 +61,7 @@ def test_the_network_has_the_parameters_of_the_papers():
 def test_whoever_brings_purchase100_can_train_on_it(tmp_path):
     """The file as it is published: packed, no header, a kind from 1 to 100, then 600 products."""
     bought, kinds = rng().integers(2, size=(1_500, 600)), rng().integers(1, 101, size=1_500)
-    lines = [
-        f"{kind}," + ",".join(map(str, row)) for kind, row in zip(kinds, bought, strict=True)
-    ]
+    lines = [f"{kind}," + ",".join(map(str, row)) for kind, row in zip(kinds, bought, strict=True)]
     plain = tmp_path / "dataset_purchase"
     plain.write_bytes("".join(f"{line}\n" for line in lines).encode())
     with tarfile.open(tmp_path / "dataset_purchase.tgz", "w:gz") as packed:
@@ -75,9 +73,7 @@ def test_whoever_brings_purchase100_can_train_on_it(tmp_path):
     assert records.features.shape == (300, 600)
     known = {row.tobytes(): kind - 1 for row, kind in zip(bought.astype(float), kinds, strict=True)}
     assert [known[row.tobytes()] for row in records.features] == records.labels.tolist()
-    rows = scratch.trained_scores(
-        **TINY | {"data": str(plain), "canary": "mislabelled"}, rng=rng()
-    )
+    rows = scratch.trained_scores(**TINY | {"data": str(plain), "canary": "mislabelled"}, rng=rng())
     assert [row["step"] for row in rows] == [3, 6, 6]
 
 
@@ -92,9 +88,7 @@ def test_the_gradient_is_put_where_the_reference_does_not_move():
 
 
 def test_three_starts_have_to_agree_on_where_nothing_moves():
-    three = [
-        scratch.reference("answers", SIZE, LOUD, at, clipped=True).movement for at in range(3)
-    ]
+    three = [scratch.reference("answers", SIZE, LOUD, at, clipped=True).movement for at in range(3)]
     crafted = craft(THREE, "answers", SIZE, LOUD, rng())
     (at,) = np.flatnonzero(crafted.canary.gradients[0])
     assert np.sum(three, axis=0)[at] == np.sum(three, axis=0).min()
