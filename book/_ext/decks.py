@@ -54,7 +54,7 @@ CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(?::[^\n]*\n)*(.*?)^```", re.MULTIL
 BOX = r"^```\{{admonition\}} {}\n(?::[^\n]*\n)*(.*?)^```"
 LINK = re.compile(r"\]\((\w+)\.md")
 MATHS = f"""<script>
-MathJax = {{ options: {{ enableMenu: false, ignoreHtmlClass: "body", processHtmlClass: "math" }} }};
+MathJax = {{ options: {{ enableMenu: false }} }};
 </script>
 <script defer src="{UP}_static/mathjax/tex-chtml-full.js"></script>"""
 
@@ -212,13 +212,16 @@ def table(path: Path) -> str:
 
 def formulas(text: str) -> Iterator[tuple[str, str]]:
     """Yield the formulas of a chapter, with their labels or those of the theorem around them."""
-    within = {m.start(2) + f.start(): m[1] for m in DIRECTIVE.finditer(text)
-              for f in FORMULA.finditer(m[2]) if f[1]}  # fmt: skip
-    for match in FORMULA.finditer(CELL.sub(lambda cell: " " * len(cell[0]), text)):
-        yield (
-            match[2] or within.get(match.start(), ""),
-            (match[1] or match[3]).strip().rstrip(" .,"),
-        )
+    labels = {
+        directive.start(2) + formula.start(): directive[1]
+        for directive in DIRECTIVE.finditer(text)
+        for formula in FORMULA.finditer(directive[2])
+        if formula[1]
+    }
+    prose = CELL.sub(lambda cell: " " * len(cell[0]), text)
+    for found in FORMULA.finditer(prose):
+        label = found[2] or labels.get(found.start(), "")
+        yield label, (found[1] or found[3]).strip().rstrip(" .,")
 
 
 def cells(text: str) -> list[str]:
@@ -312,10 +315,10 @@ def write_page(app: Sphinx, docname: str, source: list[str]) -> None:
 def listed(deck: Deck) -> str:
     """Return what a teacher wants to know of a deck."""
     votes = sum(1 for slide in deck.slides if slide.answers)
-    return (
-        f'- <a href="decks/{deck.name}.html">{escape(deck.title)}</a>, to {{doc}}`/{deck.chapter}`: '
-        f"{deck.minutes} minutes, {len(deck.slides)} slides, {votes} votes."
+    there = (
+        f'<a href="decks/{deck.name}.html">{escape(deck.title)}</a>, to {{doc}}`/{deck.chapter}`'
     )
+    return f"- {there}: {deck.minutes} minutes, {len(deck.slides)} slides, {votes} votes"
 
 
 def publish(app: Sphinx, exception: Exception | None) -> None:
