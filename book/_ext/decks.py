@@ -118,7 +118,7 @@ class Book:
     def figure(self, id_: str) -> str:
         """Return a figure with its address, or a table of at most twelve rows."""
         (entry,) = only(f"figure {id_}", [e for e in self.figures() if e["id"] == id_])
-        said = f'<p>{escape(entry["title"])}.</p><p class="id">{link(entry)}</p>'
+        said = f"<p>{escape(entry['title'])}. {link(entry)}</p>"
         if entry["png"]:
             shown = f'<img src="{UP}{entry["png"]}" alt="{escape(entry["alt"])}">'
         else:
