@@ -167,9 +167,10 @@ class Book:
         ran = json.loads(path.read_text(encoding="utf-8"))["cells"]
         here = [cell for cell in ran if has_line("".join(cell["source"]), start)]
         (cell,) = only(f"cell with {start}", here)
-        printed = [o["text"] for o in cell["outputs"] if o["output_type"] == "stream"]
-        only(f"output of {start}", printed)
-        return f'<pre class="output">{escape("".join(printed[0]).strip())}</pre>'
+        outputs = [one for one in cell["outputs"] if one.get("name") == "stdout"]
+        printed = "".join("".join(one["text"]) for one in outputs).strip()
+        only(f"output of {start}", [printed] if printed else [])
+        return f'<pre class="output">{escape(printed)}</pre>'
 
     def goals(self, _: str) -> str:
         """Return what one will learn."""
@@ -205,9 +206,14 @@ def table(path: Path) -> str:
     if len(rows) > 12:
         raise ValueError(f"{path.stem} has {len(rows)} rows, and a slide has room for 12")
     names = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
-    lines = ("".join(f"<td>{escape(value)}</td>" for value in row) for row in rows)
+    lines = ("".join(f"<td>{escape(grouped(value))}</td>" for value in row) for row in rows)
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     return f"<table><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def grouped(value: str) -> str:
+    """Return a large whole number with its thousands apart, and all else as it is."""
+    return f"{int(value):,}" if value.isdecimal() else value
 
 
 def formulas(text: str) -> Iterator[tuple[str, str]]:

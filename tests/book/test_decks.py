@@ -73,7 +73,11 @@ def made(root: Path, deck: str = DECK) -> SimpleNamespace:
     """Write a book of one chapter, as built, and return as much of Sphinx as a deck asks."""
     ran = {
         "source": ["price = 3  # in $, not $x$\n", "print(price)"],
-        "outputs": [{"output_type": "stream", "text": "3 < 4\n"}],
+        "outputs": [
+            {"output_type": "stream", "name": "stderr", "text": "a warning"},
+            {"output_type": "stream", "name": "stdout", "text": ["3 <", " 4\n"]},
+            {"output_type": "stream", "name": "stdout", "text": "5\n"},
+        ],
         "cell_type": "code",
     }
     files = {
@@ -83,7 +87,7 @@ def made(root: Path, deck: str = DECK) -> SimpleNamespace:
         "chapters/one.md": CHAPTER,
         "_build/figures/ONE-F1.json": json.dumps(entry("ONE-F1", png="figures/ONE-F1.png")),
         "_build/figures/ONE-T1.json": json.dumps(entry("ONE-T1", png=None)),
-        "_build/figures/ONE-T1.csv": "fruit,price\napple & pear,3\n",
+        "_build/figures/ONE-T1.csv": "fruit,price\napple & pear,3000\n",
         "_build/jupyter_execute/chapters/one.ipynb": json.dumps({"cells": [ran]}),
         "data/claims.csv": "id,paper,claim,where,stands_in\n",
     }
@@ -200,7 +204,7 @@ def test_a_figure_brings_picture_alternative_and_address(book):
 
 
 def test_a_table_is_shown_if_it_is_short(book):
-    assert "<td>apple &amp; pear</td><td>3</td>" in book.figure("ONE-T1")
+    assert "<td>apple &amp; pear</td><td>3,000</td>" in book.figure("ONE-T1")
     path = book.root / "_build/figures/ONE-T1.csv"
     path.write_text("a\n" + "1\n" * 13)
     with pytest.raises(ValueError, match="ONE-T1 has 13 rows"):
@@ -227,7 +231,7 @@ def test_code_output_and_goals_are_those_of_the_chapter(book):
         "price = 3  # in $, not $x$",
         "print(price)",
     ]
-    assert book.output("price = ") == '<pre class="output">3 &lt; 4</pre>'
+    assert book.output("price = ") == '<pre class="output">3 &lt; 4\n5</pre>'
     assert book.goals("") == "- To read [another](../../chapters/two.html)."
 
 
