@@ -203,6 +203,21 @@ def test_a_figure_brings_picture_alternative_and_address(book):
     assert '<a href="../../chapters/one.html#ONE-F1">ONE-F1</a>' in html
 
 
+def test_a_finding_has_both_values_and_the_verdict(book, monkeypatch):
+    record = {"paper": 2.0, "measured": "1 < 2", "verdict": "partly"}
+    rows = [
+        {"id": "ONE-1", "claim": "Apples & pears.", "record": record},
+        {"id": "ONE-2", "claim": "Open.", "record": None},
+    ]
+    monkeypatch.setattr(decks.scorecard, "claims", lambda _: rows)
+    html = book.finding("ONE-1")
+    assert "<p>Apples &amp; pears.</p>" in html
+    assert "<dt>Paper</dt><dd>2</dd><dt>Measured</dt><dd>1 &lt; 2</dd>" in html
+    assert '<a href="../scorecard.html#ONE-1">ONE-1</a>: <strong>partly</strong>' in html
+    with pytest.raises(ValueError, match="no finding ONE-2"):
+        book.finding("ONE-2")
+
+
 def test_a_table_is_shown_if_it_is_short(book):
     assert "<td>apple &amp; pear</td><td>3,000</td>" in book.figure("ONE-T1")
     path = book.root / "_build/figures/ONE-T1.csv"
