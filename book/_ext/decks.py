@@ -23,7 +23,6 @@ What is not there fails the build, by its name.
 """
 
 import csv
-import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -34,6 +33,7 @@ from typing import Any
 import citable_figures
 import scorecard
 import yaml
+from docutils import nodes
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from sphinx.application import Sphinx
@@ -163,12 +163,14 @@ class Book:
 
     def output(self, start: str) -> str:
         """Return what a code cell of the chapter printed when the book was built."""
-        path = self.root / "_build" / "jupyter_execute" / f"{self.chapter}.ipynb"
-        ran = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        here = [cell for cell in ran if has_line("".join(cell["source"]), start)]
-        (cell,) = only(f"cell with {start}", here)
-        outputs = [one for one in cell["outputs"] if one.get("name") == "stdout"]
-        printed = "".join("".join(one["text"]) for one in outputs).strip()
+        blocks = [
+            list(cell.findall(nodes.literal_block))
+            for cell in self.app.env.get_doctree(self.chapter).findall(nodes.container)
+            if cell.get("nb_element") == "cell_code"
+        ]
+        here = [(code, out) for code, *out in blocks if has_line(code.astext(), start)]
+        ((_, out),) = only(f"cell with {start}", here)
+        printed = "".join(one.astext() for one in out if "stream" in one["classes"]).strip()
         only(f"output of {start}", [printed] if printed else [])
         return f'<pre class="output">{escape(printed)}</pre>'
 
