@@ -25,15 +25,17 @@ addEventListener("DOMContentLoaded", () => {
     slide.scrollIntoView();
     history.replaceState(null, "", `#${slide.id}`);
   };
+  // a formula is said as a whole to whoever hears it: there its parts are no steps
+  const seen = ":not(mjx-assistive-mml *)";
   const next = () => {
     const here = shown();
-    const step = slides[here].querySelector(".later");
+    const step = slides[here].querySelector(`.later${seen}`);
     if (step) step.classList.remove("later");
     else show(here + 1);
   };
   const previous = () => {
     const here = shown();
-    const step = [...slides[here].querySelectorAll(".step:not(.later)")].at(-1);
+    const step = [...slides[here].querySelectorAll(`.step:not(.later)${seen}`)].at(-1);
     if (step) step.classList.add("later");
     else show(here - 1);
   };

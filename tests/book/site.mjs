@@ -303,14 +303,20 @@ async function deck(context, url) {
   const { tab, seen } = await watched(context);
   await tab.goto(url, { waitUntil: "load", timeout: PATIENCE });
   await settle(tab);
+  const later = ".later:not(mjx-assistive-mml *)";
   const state = () =>
-    tab.evaluate(() => [location.hash.slice(1), document.querySelectorAll(".later").length]);
+    tab.evaluate((what) => [location.hash.slice(1), document.querySelectorAll(what).length], later);
   const hidden = () =>
-    tab.$$eval(".later", (all) => all.filter((one) => getComputedStyle(one).visibility === "hidden").length);
+    tab.$$eval(
+      later,
+      (all) => all.filter((one) => getComputedStyle(one).visibility === "hidden").length
+    );
   const notes = () =>
     tab.$$eval(".notes", (all) => all.filter((one) => one.getClientRects().length).length);
-  const steps = await tab.$$eval("section", (all) =>
-    all.map((one) => one.querySelectorAll(".later").length)
+  const steps = await tab.$$eval(
+    "section",
+    (all, what) => all.map((one) => one.querySelectorAll(what).length),
+    later
   );
   const found = { steps, hidden: await hidden(), notes: [await notes()] };
   for (const _ of [1, 2]) {
