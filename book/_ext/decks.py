@@ -117,17 +117,14 @@ class Book:
 
     def figure(self, id_: str) -> str:
         """Return a figure with its address, or a table of at most twelve rows."""
-        (entry,) = only(f"figure {id_}", [e for e in self.figures() if e["id"] == id_])
+        drawn = citable_figures.entries(self.app)
+        (entry,) = only(f"figure {id_}", [one for one in drawn if one["id"] == id_])
         said = f"<p>{escape(entry['title'])}. {link(entry)}</p>"
         if entry["png"]:
             shown = f'<img src="{UP}{entry["png"]}" alt="{escape(entry["alt"])}">'
         else:
             shown = table(self.root / "_build" / entry["csv"])
         return f"<figure>{shown}<figcaption>{said}</figcaption></figure>"
-
-    def figures(self) -> list[dict[str, Any]]:
-        """Return what the book draws."""
-        return citable_figures.entries(self.app)
 
     def finding(self, id_: str) -> str:
         """Return a claim of a paper, the paper's value, ours and the verdict."""
