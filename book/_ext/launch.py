@@ -36,5 +36,6 @@ def leave_out_thebe(
 def setup(app: Sphinx) -> dict[str, bool]:
     """Run after the theme, which makes the buttons at priority 501."""
     app.connect("html-page-context", colab_opens_the_published_notebook, priority=900)
-    app.connect("html-page-context", leave_out_thebe)
+    # last: a script that is added to the page after this list was made would be lost
+    app.connect("html-page-context", leave_out_thebe, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
