@@ -6,9 +6,10 @@
 A solution goes, and what a student fills in stays: the cell tagged `exercise`, with its signature,
 and the one tagged `check`, with its asserts, as nbgrader knows them. MyST's directives and roles
 become plain Markdown, and citations names and years, so that any notebook program shows them.
-Cells that the book hides are folded, and its own checks are left out. The zip also has the experiments that the chapters import, and a
-README. The package, the data and the stored results come from the clone that the README has
-installed: they are 80 MB, and one clone serves all notebooks.
+Cells that the book hides are folded, and its own checks are left out. The zip also has the
+experiments that the chapters import, and a README. The package, the data and the stored results
+come from the clone that the README has installed: they are 80 MB, and one clone serves all
+notebooks.
 """
 
 import argparse
