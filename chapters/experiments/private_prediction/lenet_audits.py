@@ -1,0 +1,333 @@
+"""What the stored votes of `lenets` leak: laws, audits and theory. Nothing is trained here.
+
+"Exact" is exact given the laws of votes, which were learnt from so many trainings. The null has two
+sets of trainings without a point. A sum over answers is an estimate, as in `composing`.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from auditkit import renyi_audit
+from auditkit.experiment import stored, study
+from auditkit.mechanisms.releases import Releases, other_votes_table, vote_shares
+from auditkit.mechanisms.voting import noisy_argmax_probabilities, vote_table
+from experiments.private_prediction.composing import (
+    CONFIDENCE,
+    DRAWS,
+    ORDERS,
+    audits,
+    epsilon,
+    floor,
+    telling_cut,
+    theory,
+    total,
+)
+from experiments.private_prediction.lenets import (
+    AGAIN,
+    CAPC,
+    CHOSEN,
+    CLASSES,
+    DATA,
+    EPSILONS,
+    FIRST,
+    NATURAL,
+    NATURAL_REPEATS,
+    NONE,
+    PATE,
+    PLACES,
+    POISONED,
+    QUERIES,
+    REPEATS,
+    TEACHERS,
+    counts,
+    party_shares,
+    pool,
+    setting,
+    shares,
+    unpack,
+)
+
+NULL = "null"
+POINTS, FRESH, SESSIONS = "pred-lenet-adversarial", "pred-lenet-worst", "pred-lenet-natural"
+COUNTS = [f"votes_{label}" for label in range(CLASSES)]
+CURVES = (1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0)
+CONTESTED, TYPICAL, EASY = "contested", "typical", "easy"
+
+
+class Law(NamedTuple):
+    """The two laws of one teacher's vote on some queries, and what is known of the others."""
+
+    queries: np.ndarray
+    labels: np.ndarray  # of the adversary's point
+    before: np.ndarray  # (queries, classes)
+    after: np.ndarray
+    pair: Releases
+
+
+@study(
+    EPSILONS,
+    paper={"data": DATA, "system": PLACES, "adversary": [NATURAL, POISONED, NULL]},
+    tolerance=1e-6,
+    sources=[TEACHERS, POINTS, SESSIONS],
+)
+def adversarial(data: str, system: str, adversary: str, rng: np.random.Generator) -> list[dict]:
+    """Ask each query a thousand times; the point is the query itself: a row a query.
+
+    ``gain`` is how much likelier the one teacher votes for the point's label.
+    """
+    return rows_of(data, law_of(data, system, adversary, rng), rng)
+
+
+@study(
+    "pred-lenet-worst-epsilon",
+    paper={"data": DATA, "system": PLACES, "adversary": [NATURAL, POISONED]},
+    tolerance=1e-6,
+    sources=[TEACHERS, SESSIONS, FRESH],
+)
+def worst(data: str, system: str, adversary: str, rng: np.random.Generator) -> list[dict]:
+    """Do the same for the queries that leaked most, with fresh trainings: a row a query."""
+    return rows_of(data, fresh_law(data, system, adversary, rng), rng)
+
+
+def rows_of(data: str, law: Law, rng: np.random.Generator) -> list[dict]:
+    """Return ε of each query, asked a thousand times."""
+    images = setting(data)
+    found = {
+        **theory(images.teachers * shares(data)[law.queries], images.sigma),
+        "exact": law.pair.directions(ORDERS),
+        **audits(law.pair, rng),
+    }
+    each = {
+        name: [epsilon(QUERIES * row) for row in values.max(axis=0)]
+        for name, values in found.items()
+    }
+    gains = np.take_along_axis(law.after - law.before, law.labels[:, None], axis=1)[:, 0]
+    return [
+        {
+            "query": int(query),
+            "gain": float(gains[row]),
+            **{name: float(values[row]) for name, values in each.items()},
+            "floor": floor(),
+        }
+        for row, query in enumerate(law.queries)
+    ]
+
+
+def law_of(data: str, system: str, adversary: str, rng: np.random.Generator) -> Law:
+    """Return laws of all queries that are asked again and again; without a point for the null."""
+    about = NATURAL if adversary == NULL else adversary
+    points = kept(POINTS, data, system, about, about)
+    queries, labels = points["query"].to_numpy(), points["label"].to_numpy()
+    after, before = points[COUNTS].to_numpy(), without(data, system, about, queries)
+    if adversary == NULL:
+        before, after = parted(before, rng)
+    return released(data, system, queries, labels, points["teacher"], before, after, rng)
+
+
+def fresh_law(data: str, system: str, adversary: str, rng: np.random.Generator) -> Law:
+    """Return the same laws from the fresh trainings of the worst queries."""
+    points = kept(FRESH, data, system, adversary, adversary)
+    queries, labels = points["query"].to_numpy(), points["label"].to_numpy()
+    if system == CHOSEN:
+        before = kept(FRESH, data, system, NONE, adversary)[COUNTS].to_numpy()
+    else:
+        before = without(data, system, adversary, queries)
+    after = points[COUNTS].to_numpy()
+    return released(data, system, queries, labels, points["teacher"], before, after, rng)
+
+
+def released(
+    data: str,
+    system: str,
+    queries: np.ndarray,
+    labels: np.ndarray,
+    teachers: pd.Series,
+    before: np.ndarray,
+    after: np.ndarray,
+    rng: np.random.Generator,
+) -> Law:
+    """Return the laws of the release from counts of the one teacher's votes."""
+    tables = tables_of(data, system, queries, teachers, rng)
+    laws = [rows / rows.sum(axis=1, keepdims=True) for rows in (before, after)]
+    pair = Releases(*(np.einsum("qc,qco->qo", law, tables) for law in laws))
+    return Law(queries, labels, *laws, pair)
+
+
+def kept(id_: str, data: str, system: str, point: str, adversary: str) -> pd.DataFrame:
+    """Return the stored rows with a point, in the order of queries."""
+    rows = stored(id_).query(
+        "data == @data and place == @system and point == @point and adversary == @adversary"
+    )
+    return rows.sort_values("query").reset_index(drop=True)
+
+
+def without(data: str, system: str, adversary: str, queries: np.ndarray) -> np.ndarray:
+    """Return how often the one teacher votes for each class without a point."""
+    if system == PATE:
+        return counts(pool(data).models)[queries]
+    if system == FIRST:
+        return session_counts(data, CAPC, NONE)[queries]
+    return kept(POINTS, data, system, NONE, adversary)[COUNTS].to_numpy()
+
+
+def parted(votes: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return counts of trainings without a point in two parts, the second of `REPEATS` if it can.
+
+    A chosen teacher has only as many trainings in all: each part has half of them.
+    """
+    size = min(REPEATS, int(votes.sum(axis=1).min()) // 2)
+    taken = np.array([rng.multivariate_hypergeometric(row, size) for row in votes])
+    return votes - taken, taken
+
+
+def tables_of(
+    data: str, system: str, queries: np.ndarray, teachers: pd.Series, rng: np.random.Generator
+) -> np.ndarray:
+    """Return the law of the released label given the one vote, (queries, classes, classes)."""
+    images = setting(data)
+    if system == PATE:
+        return vote_table(images.teachers, shares(data)[queries][:, None], images.sigma)
+    known = party_shares(data)
+    return np.array(
+        [
+            other_votes_table(
+                np.delete(known[:, query], int(teacher), axis=0), images.sigma, rng=rng
+            )
+            for query, teacher in zip(queries, teachers, strict=True)
+        ]
+    )
+
+
+# Natural queries.
+
+
+@study(
+    "pred-lenet-epsilon-natural",
+    paper={"data": DATA, "system": [PATE, CAPC]},
+    tolerance=1e-6,
+    sources=[TEACHERS, SESSIONS],
+)
+def natural(data: str, system: str, rng: np.random.Generator) -> list[dict]:
+    """Ask a thousand natural queries once: a row a poison, and one without ("again"), the null.
+
+    ``flips`` is how many votes of that one teacher a poison changes, of a thousand, in total
+    variation; ``flip`` is the ε of a vote turned for sure in every query.
+    """
+    images = setting(data)
+    limits = total(theory(images.teachers * shares(data), images.sigma))
+    table = (
+        vote_table(images.teachers, shares(data)[:, None], images.sigma)
+        if system == PATE
+        else others_table(data)
+    )
+    before = session_counts(data, system, NONE) / NATURAL_REPEATS
+    rows = []
+    cells = stored(SESSIONS).query("data == @data and system == @system and poison != @NONE")
+    for cell in cells.itertuples():
+        after = unpack(cell.counts, -1, CLASSES) / NATURAL_REPEATS
+        pair = Releases(*(np.einsum("qc,qco->qo", law, table) for law in (before, after)))
+        found = {"exact": pair.directions(ORDERS), **audits(pair, rng)}
+        rows.append(
+            {
+                "poison": cell.poison,
+                "number": cell.number,
+                **limits,
+                **total(found),
+                "flips": float(0.5 * np.abs(after - before).sum()),
+                "floor": floor(),
+            }
+        )
+    return rows
+
+
+def session_counts(data: str, system: str, poison: str) -> np.ndarray:
+    """Return the stored votes of the one teacher without a poison, (queries, classes)."""
+    rows = stored(SESSIONS).query("data == @data and system == @system and poison == @poison")
+    return unpack(rows["counts"].item(), -1, CLASSES)
+
+
+def others_table(data: str) -> np.ndarray:
+    """Return the law of CaPC's release given the first teacher's vote, over the stored deals."""
+    one, images = np.eye(CLASSES), setting(data)
+    others = pool(data).capc - one[pool(data).first]
+    cast = noisy_argmax_probabilities(others[:, :, None] + one, images.sigma)
+    return cast.mean(axis=0)
+
+
+# Orders, one by one.
+
+
+@study(
+    "pred-lenet-curves",
+    paper={"data": DATA, "system": PLACES, "adversary": [NATURAL, POISONED, NULL]},
+    tolerance=1e-6,
+    sources=[TEACHERS, POINTS, SESSIONS],
+)
+def curves(data: str, system: str, adversary: str, rng: np.random.Generator) -> list[dict]:
+    """Return the divergence of one answer to the query that leaks most: a row an order.
+
+    ``k_cut`` is the audit of all answers at once. Its row of order None has ε of a thousand
+    answers, as the paper's bars have it.
+    """
+    images, law = setting(data), law_of(data, system, adversary, rng)
+    worst = int(law.pair.divergences(ORDERS)[:, ORDERS == 10.0].argmax())
+    p, q = law.pair.without[worst], law.pair.with_point[worst]
+    votes = images.teachers * shares(data)[law.queries[worst]]
+    return curve_rows(p, q, votes, images.sigma, rng)
+
+
+@study(
+    "pred-lenet-histogram",
+    paper={"data": DATA, "query": [CONTESTED, TYPICAL, EASY]},
+    tolerance=1e-6,
+    sources=[TEACHERS],
+)
+def histogram(data: str, query: str, rng: np.random.Generator) -> list[dict]:
+    """Audit noisy argmax on votes that PATE's teachers really cast, and one vote moved.
+
+    Of the first deal: the query of the smallest margin between the two leading classes, of the
+    median, and of the largest. The vote moves from the first to the second, in the direction of the
+    larger divergence.
+    """
+    images, cast = setting(data), pool(data).pate[0]
+    ranked = np.sort(cast, axis=1)
+    order = np.argsort(ranked[:, -1] - ranked[:, -2], kind="stable")
+    place = {CONTESTED: 0, TYPICAL: len(order) // 2, EASY: len(order) - 1}[query]
+    votes = cast[order[place]].astype(float)
+    first, second = np.argsort(-votes, kind="stable")[:2]
+    moved = votes.copy()
+    moved[[first, second]] += (-1.0, 1.0)
+    p, q = noisy_argmax_probabilities([votes, moved], images.sigma)
+    about = {
+        "margin": float(votes[first] - votes[second]),
+        "votes": " ".join(map(str, cast[order[place]])),
+    }
+    return [{**about, **row} for row in curve_rows(p, q, votes, images.sigma, rng)]
+
+
+def curve_rows(
+    p: np.ndarray, q: np.ndarray, votes: np.ndarray, sigma: float, rng: np.random.Generator
+) -> list[dict]:
+    """Return a row for each of some orders, and one with ε of a thousand answers."""
+    pair = Releases(p[None], q[None])
+    drawn = [rng.multinomial(DRAWS, law) for law in (p, q)]
+    cut = telling_cut(p, q)
+    found = {name: values[:, 0].max(axis=0) for name, values in theory(votes[None], sigma).items()}
+    found["exact"] = pair.divergences(ORDERS)[0]
+    for name, options in (("corner", {"cut": cut}), ("k_cut", {"method": "k-cut"})):
+        both = [
+            renyi_audit(*counted, ORDERS, confidence=CONFIDENCE, **options).epsilon
+            for counted in (drawn, drawn[::-1])
+        ]
+        found[name] = np.max(both, axis=0)
+    rows = [
+        {
+            "order": order,
+            **{name: float(values[ORDERS == order][0]) for name, values in found.items()},
+        }
+        for order in CURVES
+    ]
+    session = {name: epsilon(QUERIES * values) for name, values in found.items()}
+    return [*rows, {"order": None, **session}]
