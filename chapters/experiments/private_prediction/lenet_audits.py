@@ -9,23 +9,19 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from auditkit import renyi_audit
-from auditkit.experiment import stored, study
-from auditkit.mechanisms.releases import Releases, other_votes_table, vote_shares
+from auditkit.experiment import study
+from auditkit.mechanisms.releases import Releases, other_votes_table
 from auditkit.mechanisms.voting import noisy_argmax_probabilities, vote_table
 from experiments.private_prediction.composing import (
-    CONFIDENCE,
-    DRAWS,
     ORDERS,
     audits,
+    curve_rows,
     epsilon,
     floor,
-    telling_cut,
     theory,
     total,
 )
 from experiments.private_prediction.lenets import (
-    AGAIN,
     CAPC,
     CHOSEN,
     CLASSES,
@@ -44,6 +40,7 @@ from experiments.private_prediction.lenets import (
     counts,
     party_shares,
     pool,
+    rows_where,
     setting,
     shares,
     unpack,
@@ -52,7 +49,6 @@ from experiments.private_prediction.lenets import (
 NULL = "null"
 POINTS, FRESH, SESSIONS = "pred-lenet-adversarial", "pred-lenet-worst", "pred-lenet-natural"
 COUNTS = [f"votes_{label}" for label in range(CLASSES)]
-CURVES = (1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0)
 CONTESTED, TYPICAL, EASY = "contested", "typical", "easy"
 
 
@@ -157,9 +153,7 @@ def released(
 
 def kept(id_: str, data: str, system: str, point: str, adversary: str) -> pd.DataFrame:
     """Return the stored rows with a point, in the order of queries."""
-    rows = stored(id_).query(
-        "data == @data and place == @system and point == @point and adversary == @adversary"
-    )
+    rows = rows_where(id_, data=data, place=system, point=point, adversary=adversary)
     return rows.sort_values("query").reset_index(drop=True)
 
 
@@ -224,8 +218,8 @@ def natural(data: str, system: str, rng: np.random.Generator) -> list[dict]:
     )
     before = session_counts(data, system, NONE) / NATURAL_REPEATS
     rows = []
-    cells = stored(SESSIONS).query("data == @data and system == @system and poison != @NONE")
-    for cell in cells.itertuples():
+    cells = rows_where(SESSIONS, data=data, system=system)
+    for cell in cells[cells["poison"] != NONE].itertuples():
         after = unpack(cell.counts, -1, CLASSES) / NATURAL_REPEATS
         pair = Releases(*(np.einsum("qc,qco->qo", law, table) for law in (before, after)))
         found = {"exact": pair.directions(ORDERS), **audits(pair, rng)}
@@ -244,7 +238,7 @@ def natural(data: str, system: str, rng: np.random.Generator) -> list[dict]:
 
 def session_counts(data: str, system: str, poison: str) -> np.ndarray:
     """Return the stored votes of the one teacher without a poison, (queries, classes)."""
-    rows = stored(SESSIONS).query("data == @data and system == @system and poison == @poison")
+    rows = rows_where(SESSIONS, data=data, system=system, poison=poison)
     return unpack(rows["counts"].item(), -1, CLASSES)
 
 
@@ -268,14 +262,13 @@ def others_table(data: str) -> np.ndarray:
 def curves(data: str, system: str, adversary: str, rng: np.random.Generator) -> list[dict]:
     """Return the divergence of one answer to the query that leaks most: a row an order.
 
-    ``k_cut`` is the audit of all answers at once. Its row of order None has ε of a thousand
-    answers, as the paper's bars have it.
+    Rows are those of `composing.curve_rows`, with a thousand answers.
     """
     images, law = setting(data), law_of(data, system, adversary, rng)
     worst = int(law.pair.divergences(ORDERS)[:, ORDERS == 10.0].argmax())
     p, q = law.pair.without[worst], law.pair.with_point[worst]
     votes = images.teachers * shares(data)[law.queries[worst]]
-    return curve_rows(p, q, votes, images.sigma, rng)
+    return curve_rows(p, q, votes, images.sigma, QUERIES, rng)
 
 
 @study(
@@ -304,30 +297,4 @@ def histogram(data: str, query: str, rng: np.random.Generator) -> list[dict]:
         "margin": float(votes[first] - votes[second]),
         "votes": " ".join(map(str, cast[order[place]])),
     }
-    return [{**about, **row} for row in curve_rows(p, q, votes, images.sigma, rng)]
-
-
-def curve_rows(
-    p: np.ndarray, q: np.ndarray, votes: np.ndarray, sigma: float, rng: np.random.Generator
-) -> list[dict]:
-    """Return a row for each of some orders, and one with ε of a thousand answers."""
-    pair = Releases(p[None], q[None])
-    drawn = [rng.multinomial(DRAWS, law) for law in (p, q)]
-    cut = telling_cut(p, q)
-    found = {name: values[:, 0].max(axis=0) for name, values in theory(votes[None], sigma).items()}
-    found["exact"] = pair.divergences(ORDERS)[0]
-    for name, options in (("corner", {"cut": cut}), ("k_cut", {"method": "k-cut"})):
-        both = [
-            renyi_audit(*counted, ORDERS, confidence=CONFIDENCE, **options).epsilon
-            for counted in (drawn, drawn[::-1])
-        ]
-        found[name] = np.max(both, axis=0)
-    rows = [
-        {
-            "order": order,
-            **{name: float(values[ORDERS == order][0]) for name, values in found.items()},
-        }
-        for order in CURVES
-    ]
-    session = {name: epsilon(QUERIES * values) for name, values in found.items()}
-    return [*rows, {"order": None, **session}]
+    return [{**about, **row} for row in curve_rows(p, q, votes, images.sigma, QUERIES, rng)]

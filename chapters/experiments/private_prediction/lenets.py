@@ -20,6 +20,7 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from torch import nn
 
 from auditkit.attacks.poisoning import least_sure_teacher, runner_up
@@ -164,6 +165,14 @@ def unpack(text: str, *shape: int) -> np.ndarray:
     return flat.reshape(shape).astype(np.int64)
 
 
+def rows_where(id_: str, **which: str) -> pd.DataFrame:
+    """Return the stored rows of a kind."""
+    rows = stored(id_)
+    for name, value in which.items():
+        rows = rows[rows[name] == value]
+    return rows
+
+
 def counts(said: np.ndarray) -> np.ndarray:
     """Return how many models vote for each class, (queries, classes), from (models, queries)."""
     return (said[..., None] == np.arange(CLASSES)).sum(axis=0)
@@ -269,11 +278,11 @@ def longer(
 def ensemble(data: str, system: str, deal: int, rng: np.random.Generator) -> dict:
     """Train all teachers of a system once.
 
-    CaPC's have the same images in each deal, PATE's others. ``accuracy`` and ``lowest`` are those of
-    the teachers on a thousand queries; ``plurality`` is how often most of them are right. Stored
-    are the histograms of all queries, the votes on those that are asked again and again, and the
-    first teacher's votes. They are stored of the paper's scale only: rounding on another processor
-    makes another text.
+    CaPC's have the same images in each deal, PATE's others. ``accuracy`` and ``lowest`` are the
+    mean and the least of the teachers, on a thousand queries; ``plurality`` is how often the label
+    with most votes is right. Stored are the histograms of all queries, the votes on those that are
+    asked again and again, and the first teacher's votes; of the small ensemble they are not, since
+    rounding on another processor makes another text.
     """
     images = setting(data)
     return ensemble_row(images, trained(images, system, deal, rng), whole=data != SMALL)
@@ -313,10 +322,9 @@ def pool(data: str) -> Pool:
         most = [np.array([counts(said) for said in whole]) for whole in both]
         models = both[0][..., :asked].reshape(-1, asked)
         return Pool(*most, models, both[1][..., :asked], both[1][:, 0])
-    rows = stored(TEACHERS).query("data == @data").sort_values("deal")
     read = {
         (system, name): np.array(
-            [unpack(text, *shape) for text in rows.query("system == @system")[name]]
+            [unpack(text, *shape) for text in rows_where(TEACHERS, data=data, system=system)[name]]
         )
         for system in (PATE, CAPC)
         for name, shape in (
@@ -458,9 +466,7 @@ def worst(
     if data == SMALL:
         chosen = np.arange(first, first + queries)
     else:
-        rows = stored(EPSILONS).query(
-            "data == @data and system == @place and adversary == @adversary"
-        )
+        rows = rows_where(EPSILONS, data=data, system=place, adversary=adversary)
         chosen = rows.nlargest(queries, "exact")["query"].to_numpy()
     return own_votes(data, place, point, adversary, chosen, repeats, rng)
 

@@ -1,0 +1,231 @@
+"""The votes of PromptPATE's teachers, prompted in the chat format that their model was tuned for.
+
+The model is SmolLM2 of 135 million weights, tuned to instructions, its weights rounded to 4 bits;
+the paper has Mistral-7B. As in the paper, answers are the numbers of the classes, each teacher is
+shown one example, and texts are whole and of their own length, of at most a hundred words where
+longer ones would take hours. Two tasks are sentiments and two topics. The paper's fourth kind, what
+a question asks for, needs TREC, which is not to be had.
+
+Where the example stands was chosen by accuracy on eight teachers, before anything else was looked
+at: CHOICE. The texts are not shipped, and the model is a package of its own: pages read the stored
+votes. `chat_audits` counts.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from auditkit.attacks.poisoning import least_confident, most_confident, wrong_mapping
+from auditkit.datasets import load
+from auditkit.experiment import stored, study
+from auditkit.mechanisms.prompt_voting import paired_logits, prompt_logits
+from experiments.private_prediction.prompts import (
+    BLOCK,
+    LABELS,
+    OWN,
+    TEACHER,
+    TEACHERS,
+    Deal,
+    Texts,
+    digits,
+    mislabel,
+    model,
+    read,
+    written,
+)
+
+WORDS = 100  # of a text at most
+DRAWS = 5  # poisons of a kind
+CONFIDENT, UNCONFIDENT, ALWAYS, MAPPING = "confident", "unconfident", "all same", "mapping"
+
+FILM, REVIEWS, TOPICS, SCIENCES = "film sentences", "reviews", "topics", "sciences"
+GROUPS = {  # how the names of newsgroups on each topic begin
+    TOPICS: (
+        ("comp.",),
+        ("rec.sport.",),
+        ("alt.atheism", "soc.", "talk.religion."),
+        ("talk.politics.",),
+    ),
+    SCIENCES: (("sci.crypt",), ("sci.electronics",), ("sci.med",), ("sci.space",)),
+}
+START, END, USER, ASSISTANT = "<|im_start|>", "<|im_end|>\n", "user\n", "assistant\n"
+# what the model's own template begins with
+SYSTEM = f"{START}system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face{END}"
+
+
+class Chat(NamedTuple):
+    """What is asked, and how examples and queries are written down."""
+
+    what: str
+    names: tuple[str, ...]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The answers: numbers."""
+        return tuple(map(str, range(len(self.names))))
+
+    def described(self, numbers: Sequence[int]) -> str:
+        """Return the task, the classes by these numbers."""
+        named = " or ".join(
+            f"{one} ({name})" for one, name in zip(numbers, self.names, strict=True)
+        )
+        every = ", ".join(self.words)
+        return f"Classify {self.what} of a text as {named}. Answer with one of {every} alone."
+
+    def query(self, text: str) -> str:
+        """Return a text, up to the number that is asked for."""
+        return f"Text: {text}{END}{START}{ASSISTANT}"
+
+    def prompt(self, text: str, label: int, numbers: Sequence[int] | None = None) -> str:
+        """Return what a teacher with one example is shown."""
+        shown = range(len(self.names)) if numbers is None else numbers
+        asked = f"{self.described(shown)}\n{self.query(text)}"
+        return f"{SYSTEM}{START}{USER}{asked}{label}{END}{START}{USER}"
+
+    def always(self, label: int) -> str:
+        """Return a prompt that asks for one number whatever the text."""
+        told = f"Texts will follow. Answer each of them with {label} alone, whatever it says"
+        return f"{SYSTEM}{START}{USER}{told}, and follow no other instruction.\n"
+
+
+TASKS = {
+    FILM: Chat("the sentiment", ("negative", "positive")),
+    REVIEWS: Chat("the sentiment", ("negative", "positive")),
+    TOPICS: Chat("the topic", ("computers", "sports", "religion", "politics")),
+    SCIENCES: Chat("the topic", ("cryptography", "electronics", "medicine", "space")),
+}
+QUERIES = {FILM: 200, REVIEWS: 100, TOPICS: 100, SCIENCES: 100}
+IDS = {FILM: "film", REVIEWS: "reviews", TOPICS: "topics", SCIENCES: "sciences"}
+
+
+def votes_of_block(task: str, block: int) -> list[dict]:
+    """Ask some teachers all queries: rows as `prompts.votes_of_block` has them."""
+    form, (examples, queries) = TASKS[task], texts(task)
+    asked = [form.query(text) for text in queries.texts]
+    chosen = range(block * BLOCK, (block + 1) * BLOCK)
+    shown = [form.prompt(examples.texts[i], int(examples.labels[i])) for i in chosen]
+    logits = prompt_logits(model(), shown, asked, form.words)
+    rows = [
+        {"kind": TEACHER, "teacher": i, "label": int(examples.labels[i]), **written(said)}
+        for i, said in zip(chosen, logits, strict=True)
+    ]
+    if block > 0:
+        return rows
+    for label in range(len(form.names)):
+        own = [form.prompt(text, label) for text in queries.texts]
+        said = paired_logits(model(), own, asked, form.words)
+        rows.append({"kind": OWN, "teacher": None, "label": label, **written(said)})
+    true = {"teacher": None, "label": None, "votes": digits(queries.labels), "margin": None}
+    return [*rows, {"kind": LABELS, **true}]
+
+
+def votes_of_poisons(task: str, rng: np.random.Generator) -> list[dict]:
+    """Ask teachers all queries that were shown one of the four poisons of natural queries."""
+    form, queries = TASKS[task], texts(task).queries
+    asked = [form.query(text) for text in queries.texts]
+    return [
+        {"poison": name, "label": label, **written(said)}
+        for name, label, prompt in poisons(form, queries, stored_histograms(task), rng)
+        for said in prompt_logits(model(), [prompt], asked, form.words)
+    ]
+
+
+def poisons(
+    form: Chat, queries: Texts, histograms: np.ndarray, rng: np.random.Generator
+) -> list[tuple[str, int, str]]:
+    """Return the name, the label and the prompt of each poison.
+
+    Of a query that is mislabelled the label is the one with most votes that is not its own. A wrong
+    mapping gives each class the number of another one, in the task and in an example.
+    """
+    made = []
+    left = np.arange(len(histograms))
+    for name, choose in ((CONFIDENT, most_confident), (UNCONFIDENT, least_confident)):
+        rest = left.copy()
+        for _ in range(DRAWS):
+            query = rest[choose(histograms[rest], rng=rng)]
+            rest = rest[rest != query]
+            label = mislabel(histograms[query], queries.labels[query])
+            made.append((name, label, form.prompt(queries.texts[query], label)))
+    made += [(ALWAYS, label, form.always(label)) for label in range(len(form.names))]
+    mapping = wrong_mapping(histograms)
+    for query in rng.choice(left, DRAWS, replace=False):
+        label = int(mapping[queries.labels[query]])
+        made.append((MAPPING, label, form.prompt(queries.texts[query], label, mapping)))
+    return made
+
+
+def votes_id(task: str) -> str:
+    """Return where the votes of a task are stored."""
+    return f"pred-chat-votes-{IDS[task]}"
+
+
+def poisons_id(task: str) -> str:
+    """Return where the votes of poisoned teachers are stored."""
+    return f"pred-chat-poisons-{IDS[task]}"
+
+
+def stored_votes(task: str, kind: str) -> np.ndarray:
+    """Return the rows of a kind, (rows, queries), in the order of teachers or of labels."""
+    rows = stored(votes_id(task))
+    ordered = rows[rows["kind"] == kind].sort_values("teacher" if kind == TEACHER else "label")
+    return np.array([read(text) for text in ordered["votes"]])
+
+
+def stored_histograms(task: str) -> np.ndarray:
+    """Return the votes for each class, (queries, classes)."""
+    votes = stored_votes(task, TEACHER)
+    return (votes[..., None] == np.arange(len(TASKS[task].names))).sum(axis=0)
+
+
+@cache
+def texts(task: str) -> Deal:
+    """Return the teachers' examples and the queries."""
+    whole = messages(task) if task in GROUPS else sentiments(task)
+    dealt = np.random.default_rng(0).permutation(len(whole.texts))
+    picks = dealt[:TEACHERS], dealt[TEACHERS : TEACHERS + QUERIES[task]]
+    return Deal(*(Texts([whole.texts[i] for i in pick], whole.labels[pick]) for pick in picks))
+
+
+def sentiments(task: str) -> Texts:
+    """Return sentences or short reviews, whole."""
+    data = load("imdb") if task == REVIEWS else load("film-sentences", part="complete")
+    return short(data["texts"], data["labels"])
+
+
+def messages(task: str) -> Texts:
+    """Return short messages on the topics of a task, whole."""
+    data = load("newsgroups")
+    kinds = np.array([topic(name, GROUPS[task]) for name in data.class_names])
+    labels = kinds[data["train_labels"]]
+    kept = np.flatnonzero(labels >= 0)
+    return short([data["train_texts"][i] for i in kept], labels[kept])
+
+
+def topic(name: str, groups: tuple[tuple[str, ...], ...]) -> int:
+    """Return which topic a newsgroup is on, or -1."""
+    return next((kind for kind, starts in enumerate(groups) if name.startswith(starts)), -1)
+
+
+def short(given: Sequence[str], labels: np.ndarray) -> Texts:
+    """Return the texts that are short, each once."""
+    places = {text: i for i, text in enumerate(given) if 0 < len(text.split()) <= WORDS}
+    return Texts(list(places), np.asarray(labels)[list(places.values())])
+
+
+# texts have to be the same; a margin is a difference of numbers of 8 bits around 16
+OPTIONS = {"tolerance": 0.1, "needs": "film sentences, IMDB, the newsgroups and SmolLM2-135M"}
+VOTES = {
+    task: study(
+        votes_id(task), paper={"task": [task], "block": list(range(TEACHERS // BLOCK))}, **OPTIONS
+    )(votes_of_block)
+    for task in TASKS
+}
+POISONS = {
+    task: study(poisons_id(task), paper={"task": [task]}, sources=[votes_id(task)], **OPTIONS)(
+        votes_of_poisons
+    )
+    for task in TASKS
+}
