@@ -104,7 +104,7 @@ def test_a_point_that_turns_a_coin_shows_half_of_a_vote_and_the_null_next_to_not
         lenet_audits.adversarial(SMALL, system, one, rng) for one in ("poisoned", "null")
     )
     for row in poisoned:
-        assert row["gain"] == pytest.approx(0.5, abs=0.05)
+        assert row["gain"] == pytest.approx(0.5, abs=0.1)
         assert row["corner"] <= row["exact"] < row["independent"]
         assert row["appendix_b"] <= row["corner"] + 1e-9
     for name in ("exact", "gain"):

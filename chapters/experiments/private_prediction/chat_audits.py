@@ -27,6 +27,7 @@ from experiments.private_prediction.composing import (
     floor,
     summary,
     theory,
+    theory_of_one,
     total,
 )
 from experiments.private_prediction.prompt_audits import SIGMA, most_telling, moved
@@ -138,4 +139,5 @@ def curves(task: str, adversary: str, rng: np.random.Generator) -> list[dict]:
     pair = moved(histograms, before, after)
     worst = int(pair.divergences([10.0])[:, 0].argmax())
     laws = pair.without[worst], pair.with_point[worst]
-    return curve_rows(*laws, histograms[worst], SIGMA, len(histograms), rng)
+    limits = theory_of_one(histograms[worst].astype(float), SIGMA)
+    return curve_rows(*laws, limits, len(histograms), rng)

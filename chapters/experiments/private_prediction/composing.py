@@ -132,19 +132,17 @@ def total(divergences: dict[str, np.ndarray]) -> dict[str, float]:
 def curve_rows(
     p: np.ndarray,
     q: np.ndarray,
-    votes: np.ndarray,
-    sigma: float,
+    limits: dict[str, np.ndarray],
     answers: int,
     rng: np.random.Generator,
 ) -> list[dict]:
-    """Return the divergence of two laws of one answer, what audits find, and theory at `votes`.
+    """Return the divergence of two laws of one answer, what audits find, and limits at `ORDERS`.
 
     A row for each of some orders, and one of order None, which has ε of so many answers.
     ``corner`` has the cut that the laws recommend, ``k_cut`` all answers at once.
     """
     drawn, cut = [rng.multinomial(DRAWS, law) for law in (p, q)], telling_cut(p, q)
-    found = {name: rows[0, 0] for name, rows in theory(votes[None], sigma).items()}
-    found["exact"] = Releases(p[None], q[None]).divergences(ORDERS)[0]
+    found = {**limits, "exact": Releases(p[None], q[None]).divergences(ORDERS)[0]}
     for name, audit in (
         ("corner", partial(renyi_audit, cut=cut)),
         ("k_cut", partial(renyi_audit, method="k-cut")),
@@ -161,3 +159,8 @@ def curve_rows(
     ]
     session = {name: epsilon(answers * values) for name, values in found.items()}
     return [*rows, {"order": None, **session}]
+
+
+def theory_of_one(votes: np.ndarray, sigma: float) -> dict[str, np.ndarray]:
+    """Return what `theory` says of one histogram, at `ORDERS`."""
+    return {name: rows[0, 0] for name, rows in theory(votes[None], sigma).items()}

@@ -19,6 +19,7 @@ from experiments.private_prediction.composing import (
     epsilon,
     floor,
     theory,
+    theory_of_one,
     total,
 )
 from experiments.private_prediction.lenets import (
@@ -268,7 +269,7 @@ def curves(data: str, system: str, adversary: str, rng: np.random.Generator) -> 
     worst = int(law.pair.divergences(ORDERS)[:, ORDERS == 10.0].argmax())
     p, q = law.pair.without[worst], law.pair.with_point[worst]
     votes = images.teachers * shares(data)[law.queries[worst]]
-    return curve_rows(p, q, votes, images.sigma, QUERIES, rng)
+    return curve_rows(p, q, theory_of_one(votes, images.sigma), QUERIES, rng)
 
 
 @study(
@@ -297,4 +298,5 @@ def histogram(data: str, query: str, rng: np.random.Generator) -> list[dict]:
         "margin": float(votes[first] - votes[second]),
         "votes": " ".join(map(str, cast[order[place]])),
     }
-    return [{**about, **row} for row in curve_rows(p, q, votes, images.sigma, QUERIES, rng)]
+    limits = theory_of_one(votes, images.sigma)
+    return [{**about, **row} for row in curve_rows(p, q, limits, QUERIES, rng)]
