@@ -1,4 +1,4 @@
-"""PromptPATE in the chat format: what is written, which poisons there are, and how audits add up."""
+"""PromptPATE in the chat format: what is written, which poisons there are, how audits add up."""
 
 import numpy as np
 import pandas as pd
