@@ -1,10 +1,10 @@
 """The votes of PromptPATE's teachers, prompted in the chat format that their model was tuned for.
 
 The model is SmolLM2 of 135 million weights, tuned to instructions, its weights rounded to 4 bits;
-the paper has Mistral-7B. As in the paper, answers are the numbers of the classes, each teacher is
-shown one example, and texts are whole and of their own length, of at most a hundred words where
-longer ones would take hours. Two tasks are sentiments and two topics. The paper's fourth kind, what
-a question asks for, needs TREC, which is not to be had.
+the paper has Mistral-7B. As in the paper, answers are the numbers of the classes and each teacher
+is shown one example. Texts are whole and of their own length; those of more than sixty words, which
+would take hours, are left out. Two tasks are sentiments and two topics. The paper's fourth kind,
+what a question asks for, needs TREC, which is not to be had.
 
 Where the example stands was chosen by accuracy on eight teachers, before anything else was looked
 at: CHOICE. The texts are not shipped, and the model is a package of its own: pages read the stored
@@ -36,7 +36,7 @@ from experiments.private_prediction.prompts import (
     written,
 )
 
-WORDS = 100  # of a text at most
+WORDS = 60  # of a text at most
 DRAWS = 5  # poisons of a kind
 CONFIDENT, UNCONFIDENT, ALWAYS, MAPPING = "confident", "unconfident", "all same", "mapping"
 
@@ -96,7 +96,7 @@ TASKS = {
     TOPICS: Chat("the topic", ("computers", "sports", "religion", "politics")),
     SCIENCES: Chat("the topic", ("cryptography", "electronics", "medicine", "space")),
 }
-QUERIES = {FILM: 200, REVIEWS: 100, TOPICS: 100, SCIENCES: 100}
+QUERIES = 100
 IDS = {FILM: "film", REVIEWS: "reviews", TOPICS: "topics", SCIENCES: "sciences"}
 
 
@@ -185,7 +185,7 @@ def texts(task: str) -> Deal:
     """Return the teachers' examples and the queries."""
     whole = messages(task) if task in GROUPS else sentiments(task)
     dealt = np.random.default_rng(0).permutation(len(whole.texts))
-    picks = dealt[:TEACHERS], dealt[TEACHERS : TEACHERS + QUERIES[task]]
+    picks = dealt[:TEACHERS], dealt[TEACHERS : TEACHERS + QUERIES]
     return Deal(*(Texts([whole.texts[i] for i in pick], whole.labels[pick]) for pick in picks))
 
 
@@ -213,6 +213,14 @@ def short(given: Sequence[str], labels: np.ndarray) -> Texts:
     """Return the texts that are short, each once."""
     places = {text: i for i, text in enumerate(given) if 0 < len(text.split()) <= WORDS}
     return Texts(list(places), np.asarray(labels)[list(places.values())])
+
+
+def asked_anew(teachers: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the stored votes of some teachers on film sentences, and their logits now."""
+    form, (examples, queries) = TASKS[FILM], texts(FILM)
+    shown = [form.prompt(examples.texts[i], int(examples.labels[i])) for i in range(teachers)]
+    asked = [form.query(text) for text in queries.texts]
+    return stored_votes(FILM, TEACHER)[:teachers], prompt_logits(model(), shown, asked, form.words)
 
 
 # texts have to be the same; a margin is a difference of numbers of 8 bits around 16
