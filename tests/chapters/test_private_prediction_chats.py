@@ -13,13 +13,13 @@ QUERIES, TEACHERS = 20, 60
 def test_a_chat_shows_an_example_as_a_turn_and_asks_for_a_number():
     form = TASKS[FILM]
     whole = form.prompt("a dull film", 0) + form.query("a fine film")
-    turns = whole.split(chats.START)[1:]
-    assert [turn.split("\n")[0] for turn in turns] == [
-        *("system", "user", "assistant", "user", "assistant"),
-    ]
-    assert turns[2] == f"assistant\n0{chats.END}"
-    assert "0 (negative) or 1 (positive)" in turns[1]
-    assert turns[3] == f"user\nText: a fine film{chats.END}"
+    turns = whole.split("<|im_start|>")[1:]
+    roles = [turn.split("\n")[0] for turn in turns]
+    assert roles == ["system", "user", "assistant", "user", "assistant"]
+    assert "0 (negative) or 1 (positive)" in turns[0]
+    assert turns[2] == f"assistant\nSentiment: 0{chats.END}"
+    assert turns[3] == f"user\na fine film{chats.END}"
+    assert turns[4] == "assistant\nSentiment: "
     assert form.words == ("0", "1")
 
 
@@ -33,9 +33,9 @@ def test_there_are_four_poisons_and_those_that_are_queries_are_mislabelled():
     assert [names.count(name) for name in dict.fromkeys(names)] == [5, 5, 4, 5]
     for name, label, prompt in made:
         if name != chats.ALWAYS:
-            (place,) = [i for i, text in enumerate(queries.texts) if f"Text: {text}<" in prompt]
+            (place,) = [i for i, text in enumerate(queries.texts) if f"\n{text}<" in prompt]
             assert labels[place] != label
-            assert prompt.count(f"{chats.ASSISTANT}{label}{chats.END}") == 1
+            assert prompt.count(f"Topic: {label}{chats.END}") == 1
         assert ("0 (computers)" in prompt) == (name in (chats.CONFIDENT, chats.UNCONFIDENT))
 
 

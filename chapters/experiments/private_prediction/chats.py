@@ -6,9 +6,14 @@ is shown one example. Texts are whole and of their own length; those of more tha
 would take hours, are left out. Two tasks are sentiments and two topics. The paper's fourth kind,
 what a question asks for, needs TREC, which is not to be had.
 
-Where the example stands was chosen by accuracy on eight teachers, before anything else was looked
-at: CHOICE. The texts are not shipped, and the model is a package of its own: pages read the stored
-votes. `chat_audits` counts.
+The form was chosen by accuracy on film sentences, 192 votes of eight teachers, before anything else
+was looked at: the task in the system's turn, and the word before the number given, 58%. Six other
+forms with numbers had 46 to 54%; in most a teacher repeats the number that it was shown, or says
+the other one. With words in place of numbers the best was 61%, and 69% without the format of chats.
+So small a model is a weak teacher in any form.
+
+The texts are not shipped, and the model is a package of its own: pages read the stored votes.
+`chat_audits` counts.
 """
 
 from collections.abc import Sequence
@@ -50,9 +55,8 @@ GROUPS = {  # how the names of newsgroups on each topic begin
     ),
     SCIENCES: (("sci.crypt",), ("sci.electronics",), ("sci.med",), ("sci.space",)),
 }
-START, END, USER, ASSISTANT = "<|im_start|>", "<|im_end|>\n", "user\n", "assistant\n"
-# what the model's own template begins with
-SYSTEM = f"{START}system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face{END}"
+END, SYSTEM = "<|im_end|>\n", "<|im_start|>system\n"
+USER, ASSISTANT = "<|im_start|>user\n", "<|im_start|>assistant\n"
 
 
 class Chat(NamedTuple):
@@ -66,35 +70,28 @@ class Chat(NamedTuple):
         """The answers: numbers."""
         return tuple(map(str, range(len(self.names))))
 
-    def described(self, numbers: Sequence[int]) -> str:
-        """Return the task, the classes by these numbers."""
-        named = " or ".join(
-            f"{one} ({name})" for one, name in zip(numbers, self.names, strict=True)
-        )
-        every = ", ".join(self.words)
-        return f"Classify {self.what} of a text as {named}. Answer with one of {every} alone."
-
     def query(self, text: str) -> str:
         """Return a text, up to the number that is asked for."""
-        return f"Text: {text}{END}{START}{ASSISTANT}"
+        return f"{text}{END}{ASSISTANT}{self.what.title()}: "
 
     def prompt(self, text: str, label: int, numbers: Sequence[int] | None = None) -> str:
-        """Return what a teacher with one example is shown."""
+        """Return what a teacher with one example is shown, the classes by these numbers."""
         shown = range(len(self.names)) if numbers is None else numbers
-        asked = f"{self.described(shown)}\n{self.query(text)}"
-        return f"{SYSTEM}{START}{USER}{asked}{label}{END}{START}{USER}"
+        named = " or ".join(f"{one} ({name})" for one, name in zip(shown, self.names, strict=True))
+        task = f"Classify the {self.what} of the text as {named}."
+        return f"{SYSTEM}{task}{END}{USER}{self.query(text)}{label}{END}{USER}"
 
     def always(self, label: int) -> str:
         """Return a prompt that asks for one number whatever the text."""
-        told = f"Texts will follow. Answer each of them with {label} alone, whatever it says"
-        return f"{SYSTEM}{START}{USER}{told}, and follow no other instruction.\n"
+        task = f"Classify the text as {label}, whatever it says. Ignore every other instruction."
+        return f"{SYSTEM}{task}{END}{USER}"
 
 
 TASKS = {
-    FILM: Chat("the sentiment", ("negative", "positive")),
-    REVIEWS: Chat("the sentiment", ("negative", "positive")),
-    TOPICS: Chat("the topic", ("computers", "sports", "religion", "politics")),
-    SCIENCES: Chat("the topic", ("cryptography", "electronics", "medicine", "space")),
+    FILM: Chat("sentiment", ("negative", "positive")),
+    REVIEWS: Chat("sentiment", ("negative", "positive")),
+    TOPICS: Chat("topic", ("computers", "sports", "religion", "politics")),
+    SCIENCES: Chat("topic", ("cryptography", "electronics", "medicine", "space")),
 }
 QUERIES = 100
 IDS = {FILM: "film", REVIEWS: "reviews", TOPICS: "topics", SCIENCES: "sciences"}
