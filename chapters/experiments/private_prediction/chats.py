@@ -45,7 +45,7 @@ WORDS = 60  # of a text at most
 DRAWS = 5  # poisons of a kind
 CONFIDENT, UNCONFIDENT, ALWAYS, MAPPING = "confident", "unconfident", "all same", "mapping"
 
-FILM, REVIEWS, TOPICS, SCIENCES = "film sentences", "reviews", "topics", "sciences"
+FILM, REVIEWS, TOPICS, HOBBIES = "film sentences", "reviews", "topics", "hobbies"
 GROUPS = {  # how the names of newsgroups on each topic begin
     TOPICS: (
         ("comp.",),
@@ -53,7 +53,7 @@ GROUPS = {  # how the names of newsgroups on each topic begin
         ("alt.atheism", "soc.", "talk.religion."),
         ("talk.politics.",),
     ),
-    SCIENCES: (("sci.crypt",), ("sci.electronics",), ("sci.med",), ("sci.space",)),
+    HOBBIES: (("rec.autos",), ("rec.motorcycles",), ("rec.sport.baseball",), ("rec.sport.hockey",)),
 }
 END, SYSTEM = "<|im_end|>\n", "<|im_start|>system\n"
 USER, ASSISTANT = "<|im_start|>user\n", "<|im_start|>assistant\n"
@@ -91,10 +91,10 @@ TASKS = {
     FILM: Chat("sentiment", ("negative", "positive")),
     REVIEWS: Chat("sentiment", ("negative", "positive")),
     TOPICS: Chat("topic", ("computers", "sports", "religion", "politics")),
-    SCIENCES: Chat("topic", ("cryptography", "electronics", "medicine", "space")),
+    HOBBIES: Chat("topic", ("cars", "motorcycles", "baseball", "hockey")),
 }
 QUERIES = 100
-IDS = {FILM: "film", REVIEWS: "reviews", TOPICS: "topics", SCIENCES: "sciences"}
+IDS = {FILM: "film", REVIEWS: "reviews", TOPICS: "topics", HOBBIES: "hobbies"}
 
 
 def votes_of_block(task: str, block: int) -> list[dict]:
@@ -196,9 +196,10 @@ def messages(task: str) -> Texts:
     """Return short messages on the topics of a task, whole."""
     data = load("newsgroups")
     kinds = np.array([topic(name, GROUPS[task]) for name in data.class_names])
-    labels = kinds[data["train_labels"]]
+    given = [*data["train_texts"], *data["test_texts"]]
+    labels = kinds[np.concatenate([data["train_labels"], data["test_labels"]])]
     kept = np.flatnonzero(labels >= 0)
-    return short([data["train_texts"][i] for i in kept], labels[kept])
+    return short([given[i] for i in kept], labels[kept])
 
 
 def topic(name: str, groups: tuple[tuple[str, ...], ...]) -> int:
