@@ -66,7 +66,6 @@ def test_a_matched_image_is_an_image_and_the_same_for_both_systems():
 def known(monkeypatch):
     """Store votes of teachers that say 0 or 1 by a coin, and 1 for sure with a poison."""
     rng = np.random.default_rng(0)
-    images = lenets.setting(SMALL)._replace(teachers=TEACHERS, sigma=4.0)
     said = rng.integers(2, size=(8, TEACHERS, ASKED))
     most = np.array([lenets.counts(one) for one in said])
     whole = lenets.Pool(most, most, said.reshape(-1, ASKED), said, said[:, 0])
@@ -91,7 +90,6 @@ def known(monkeypatch):
     }
     monkeypatch.setattr(lenets, "stored", tables.get)
     for module in (lenets, lenet_audits):
-        monkeypatch.setattr(module, "setting", lambda _: images)
         monkeypatch.setattr(module, "pool", lambda _: whole)
     monkeypatch.setattr(lenet_audits, "NATURAL_REPEATS", 60)
 
@@ -116,7 +114,7 @@ def test_a_point_that_turns_a_coin_shows_half_of_a_vote_and_the_null_next_to_not
 @pytest.mark.usefixtures("known")
 @pytest.mark.parametrize("system", [PATE, CAPC])
 def test_a_poison_of_natural_queries_stands_out_of_trainings_without_one(system):
-    null, poison = lenet_audits.natural(SMALL, system, np.random.default_rng(0))
+    null, poison = lenet_audits.natural(SMALL, system, ASKED, np.random.default_rng(0))
     assert null["flips"] == 0.0
     assert null["exact"] == pytest.approx(null["floor"])
     assert poison["flips"] == pytest.approx(0.5 * ASKED)

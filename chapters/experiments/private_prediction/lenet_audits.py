@@ -27,6 +27,7 @@ from experiments.private_prediction.lenets import (
     CHOSEN,
     CLASSES,
     DATA,
+    ENSEMBLES,
     EPSILONS,
     FIRST,
     NATURAL,
@@ -42,7 +43,6 @@ from experiments.private_prediction.lenets import (
     party_shares,
     pool,
     rows_where,
-    setting,
     shares,
     unpack,
 )
@@ -90,9 +90,9 @@ def worst(data: str, system: str, adversary: str, rng: np.random.Generator) -> l
 
 def rows_of(data: str, law: Law, rng: np.random.Generator) -> list[dict]:
     """Return ε of each query, asked a thousand times."""
-    images = setting(data)
+    teachers, sigma = ENSEMBLES[data]
     found = {
-        **theory(images.teachers * shares(data)[law.queries], images.sigma),
+        **theory(teachers * shares(data)[law.queries], sigma),
         "exact": law.pair.directions(ORDERS),
         **audits(law.pair, rng),
     }
@@ -181,15 +181,13 @@ def tables_of(
     data: str, system: str, queries: np.ndarray, teachers: pd.Series, rng: np.random.Generator
 ) -> np.ndarray:
     """Return the law of the released label given the one vote, (queries, classes, classes)."""
-    images = setting(data)
+    ensemble, sigma = ENSEMBLES[data]
     if system == PATE:
-        return vote_table(images.teachers, shares(data)[queries][:, None], images.sigma)
+        return vote_table(ensemble, shares(data)[queries][:, None], sigma)
     known = party_shares(data)
     return np.array(
         [
-            other_votes_table(
-                np.delete(known[:, query], int(teacher), axis=0), images.sigma, rng=rng
-            )
+            other_votes_table(np.delete(known[:, query], int(teacher), axis=0), sigma, rng=rng)
             for query, teacher in zip(queries, teachers, strict=True)
         ]
     )
@@ -200,28 +198,29 @@ def tables_of(
 
 @study(
     "pred-lenet-epsilon-natural",
-    paper={"data": DATA, "system": [PATE, CAPC]},
+    paper={"data": DATA, "system": [PATE, CAPC], "queries": [QUERIES]},
+    reduced={"data": DATA[-1:], "system": [PATE, CAPC], "queries": [50]},
     tolerance=1e-6,
     sources=[TEACHERS, SESSIONS],
 )
-def natural(data: str, system: str, rng: np.random.Generator) -> list[dict]:
+def natural(data: str, system: str, queries: int, rng: np.random.Generator) -> list[dict]:
     """Ask a thousand natural queries once: a row a poison, and one without ("again"), the null.
 
     ``flips`` is how many votes of that one teacher a poison changes, of a thousand, in total
     variation; ``flip`` is the ε of a vote turned for sure in every query.
     """
-    images = setting(data)
-    limits = total(theory(images.teachers * shares(data), images.sigma))
-    table = (
-        vote_table(images.teachers, shares(data)[:, None], images.sigma)
-        if system == PATE
-        else others_table(data)
-    )
-    before = session_counts(data, system, NONE) / NATURAL_REPEATS
+    teachers, sigma = ENSEMBLES[data]
+    known = shares(data)[:queries]
+    limits = total(theory(teachers * known, sigma))
+    if system == PATE:
+        table = vote_table(teachers, known[:, None], sigma)
+    else:
+        table = others_table(data)[:queries]
+    before = session_counts(data, system, NONE)[:queries] / NATURAL_REPEATS
     rows = []
     cells = rows_where(SESSIONS, data=data, system=system)
     for cell in cells[cells["poison"] != NONE].itertuples():
-        after = unpack(cell.counts, -1, CLASSES) / NATURAL_REPEATS
+        after = unpack(cell.counts, -1, CLASSES)[:queries] / NATURAL_REPEATS
         pair = Releases(*(np.einsum("qc,qco->qo", law, table) for law in (before, after)))
         found = {"exact": pair.directions(ORDERS), **audits(pair, rng)}
         rows.append(
@@ -245,9 +244,9 @@ def session_counts(data: str, system: str, poison: str) -> np.ndarray:
 
 def others_table(data: str) -> np.ndarray:
     """Return the law of CaPC's release given the first teacher's vote, over the stored deals."""
-    one, images = np.eye(CLASSES), setting(data)
+    one, (_, sigma) = np.eye(CLASSES), ENSEMBLES[data]
     others = pool(data).capc - one[pool(data).first]
-    cast = noisy_argmax_probabilities(others[:, :, None] + one, images.sigma)
+    cast = noisy_argmax_probabilities(others[:, :, None] + one, sigma)
     return cast.mean(axis=0)
 
 
@@ -265,11 +264,11 @@ def curves(data: str, system: str, adversary: str, rng: np.random.Generator) -> 
 
     Rows are those of `composing.curve_rows`, with a thousand answers.
     """
-    images, law = setting(data), law_of(data, system, adversary, rng)
+    law, (teachers, sigma) = law_of(data, system, adversary, rng), ENSEMBLES[data]
     worst = int(law.pair.divergences(ORDERS)[:, ORDERS == 10.0].argmax())
     p, q = law.pair.without[worst], law.pair.with_point[worst]
-    votes = images.teachers * shares(data)[law.queries[worst]]
-    return curve_rows(p, q, theory_of_one(votes, images.sigma), QUERIES, rng)
+    votes = teachers * shares(data)[law.queries[worst]]
+    return curve_rows(p, q, theory_of_one(votes, sigma), QUERIES, rng)
 
 
 @study(
@@ -285,7 +284,7 @@ def histogram(data: str, query: str, rng: np.random.Generator) -> list[dict]:
     median, and of the largest. The vote moves from the first to the second, in the direction of the
     larger divergence.
     """
-    images, cast = setting(data), pool(data).pate[0]
+    sigma, cast = ENSEMBLES[data][1], pool(data).pate[0]
     ranked = np.sort(cast, axis=1)
     order = np.argsort(ranked[:, -1] - ranked[:, -2], kind="stable")
     place = {CONTESTED: 0, TYPICAL: len(order) // 2, EASY: len(order) - 1}[query]
@@ -293,10 +292,10 @@ def histogram(data: str, query: str, rng: np.random.Generator) -> list[dict]:
     first, second = np.argsort(-votes, kind="stable")[:2]
     moved = votes.copy()
     moved[[first, second]] += (-1.0, 1.0)
-    p, q = noisy_argmax_probabilities([votes, moved], images.sigma)
+    p, q = noisy_argmax_probabilities([votes, moved], sigma)
     about = {
         "margin": float(votes[first] - votes[second]),
         "votes": " ".join(map(str, cast[order[place]])),
     }
-    limits = theory_of_one(votes, images.sigma)
+    limits = theory_of_one(votes, sigma)
     return [{**about, **row} for row in curve_rows(p, q, limits, QUERIES, rng)]

@@ -44,6 +44,8 @@ SEEN = 1000  # images that set the scale
 MNIST, FASHION, CIFAR = "mnist", "fashion-mnist", "cifar10"
 DATA = [MNIST, FASHION, CIFAR]
 SMALL = "fashion-mnist, 20 teachers"  # shipped images, few teachers that learn for a short time
+# teachers, and the noise on their votes
+ENSEMBLES = {MNIST: (250, 40.0), FASHION: (250, 40.0), CIFAR: (200, 25.0), SMALL: (20, 4.0)}
 PATE, CAPC = "PATE", "CaPC"
 FIRST, CHOSEN = "CaPC, first teacher", "CaPC, chosen teacher"
 PLACES = [PATE, FIRST, CHOSEN]  # whose teacher gets the point
@@ -93,14 +95,13 @@ def setting(data: str, passes: int = 20) -> Setting:
     """Return images by name, scaled by the mean and the spread of some of them."""
     loaded = load("fashion-mnist") if data == SMALL else load(data, part="complete")
     x, t = (middle(loaded[f"{name}_images"]) for name in ("train", "test"))
-    teachers, sigma = (200, 25.0) if data == CIFAR else (250, 40.0)
     images, queries = len(x), QUERIES
     if data == SMALL:
-        images, queries, teachers, sigma, passes = 1600, 20, 20, 4.0, 3
+        images, queries, passes = 1600, 20, 3
     mean, spread = x[:SEEN].mean(), x[:SEEN].std()
     x, t = ((rows - mean) / spread for rows in (x[:images], t[:queries]))
     labels = loaded["train_labels"][:images], loaded["test_labels"][:queries]
-    return Setting(x, labels[0], t, labels[1], teachers, sigma, passes)
+    return Setting(x, labels[0], t, labels[1], *ENSEMBLES[data], passes)
 
 
 def middle(images: np.ndarray) -> np.ndarray:
@@ -311,10 +312,9 @@ def ensemble_row(images: Setting, said: np.ndarray, *, whole: bool) -> dict:
 @cache
 def pool(data: str) -> Pool:
     """Return the stored votes of teachers without a point; of the small ensemble, train them."""
-    images = setting(data)
-    asked = min(ASKED, len(images.query_labels))
     if data == SMALL:
-        rng = np.random.default_rng(0)
+        images, rng = setting(data), np.random.default_rng(0)
+        asked = len(images.query_labels)
         both = [
             np.array([trained(images, system, deal, rng) for deal in range(2)])
             for system in (PATE, CAPC)
