@@ -151,7 +151,7 @@ def adult_mst() -> None:
         "adult",
         "mst",
         {"people": people, "spare": spare.astype(np.int32), "made": drawn},
-        what="All 48,842 people as codes, the label last: a column with over 100 values in 100 even "
+        what="All 48,842 people as codes, the label last: a column of over 100 values in 100 even "
         "steps, any other by its values in order. For each of five deals `spare`, the people that "
         f"MST was fitted to at ε = 1,000, and `made`, {MADE:,} people drawn from it.",
         made_by="Made by data/make.py and data/make_mst.py (PyPI `dpmm` 0.1.9, Apache-2.0).",

@@ -1,4 +1,4 @@
-"""Photographs: the audited networks after several passes, and their nulls, as `photographs` says."""
+"""Photographs: audited networks after several passes, and their nulls, as `photographs` says."""
 
 from typing import Any
 
