@@ -6,8 +6,8 @@ can be imitated is a photograph with less in it. So an audited example is an ima
 preparation: fewer pixels and noise, in 256 levels. The audited models are trained on images
 prepared so, hence their privacy is that of the prepared images.
 
-The generator is a Gaussian for each class along the directions of largest spread. A labeller gives
-its images their labels. Detectors, helpers and audited models are convolutional networks.
+The generator is a cloud for each class along the directions of largest spread. A labeller gives its
+images their labels. Detectors, helpers and audited models are convolutional networks.
 
 This module and those of the networks train, and store what networks say of each image. Those of
 `photograph_audits` only stack what is stored, and count.
@@ -22,8 +22,8 @@ from auditkit.attacks.generated import split_members
 from auditkit.datasets import load
 from auditkit.experiment import stored, study
 from auditkit.models.convolutional import Convolutional, train_convolutional
-from auditkit.models.generators import Examples, GaussianMixtures, fit_gaussian_mixtures
-from experiments.panoramia.packed import pack, unpack
+from auditkit.models.generators import Examples
+from experiments.panoramia.packed import pack, pack_bytes, unpack
 from experiments.panoramia.stacks import PARTS
 
 CIFAR, FASHION = "cifar10", "fashion-mnist"
@@ -119,46 +119,72 @@ def reduced(pixels: np.ndarray, factor: int) -> np.ndarray:
 
 
 def finished(images: np.ndarray, noise: float, rng: np.random.Generator) -> np.ndarray:
-    """Add noise and round to 256 levels; what is darker than black is black, as in a camera."""
+    """Add noise and round to 256 levels, which leave room for three deviations of it at either end.
+
+    Where the levels ended at black and white, noise would be cut there, and who sees it cut knows
+    where an image is black or white.
+    """
+    room = 3.0 * noise
     shown = images
     if noise:
         drawn = rng.standard_normal(images.shape, dtype=np.float32)
         shown = images + np.float32(noise) * drawn
-    return np.rint(255.0 * np.clip(shown, 0.0, 1.0)).astype(np.uint8)
+    levels = (shown + np.float32(room)) / np.float32(1.0 + 2.0 * room)
+    return np.rint(255.0 * np.clip(levels, 0.0, 1.0)).astype(np.uint8)
 
 
 class Painter(NamedTuple):
-    """Gaussians along directions: for each class along the first ones, for all along the rest."""
+    """Clouds of images: for each class one along the first directions, one for all along the rest.
+
+    Radii are drawn from those of the images that were fitted: photographs differ in contrast more
+    than a Gaussian allows.
+    """
 
     mean: np.ndarray
     directions: np.ndarray  # rows
-    first: GaussianMixtures
+    centres: np.ndarray  # of each class
+    factors: np.ndarray  # of each class, lower triangles
+    radii: tuple[np.ndarray, ...]  # of each class, 1 on average
     spread: np.ndarray  # along the rest
     shape: tuple[int, ...]
 
     def sample(self, number: int, *, rng: np.random.Generator) -> Examples:
         """Draw images without noise."""
-        drawn = self.first.sample(number, rng=rng)
-        rest = self.spread * rng.standard_normal((number, len(self.spread)), dtype=np.float32)
-        places = np.concatenate((drawn.inputs, rest), axis=1).astype(np.float32)
-        flat = self.mean + places @ self.directions
-        return Examples(flat.reshape(number, *self.shape), drawn.labels)
+        labels = rng.integers(CLASSES, size=number)
+        radii = np.array([rng.choice(self.radii[label]) for label in labels], np.float32)
+        drawn = rng.standard_normal((number, len(self.directions)), dtype=np.float32)
+        drawn *= radii[:, np.newaxis]
+        first = self.centres.shape[1]
+        for label in range(CLASSES):
+            own = labels == label
+            drawn[own, :first] = self.centres[label] + drawn[own, :first] @ self.factors[label].T
+        drawn[:, first:] *= self.spread
+        flat = self.mean + drawn @ self.directions
+        return Examples(flat.reshape(number, *self.shape), labels)
 
 
-def painter(clean: Examples, directions: int, rng: np.random.Generator) -> Painter:
+def painter(clean: Examples, directions: int) -> Painter:
     """Fit the generator."""
     flat = clean.inputs.reshape(len(clean), -1)
     mean = flat.mean(axis=0)
     turned = np.linalg.svd(flat - mean, full_matrices=False)[2]
     places = (flat - mean) @ turned.T
-    seen = Examples(places[:, :directions], clean.labels)
-    first = fit_gaussian_mixtures(seen, rng, components=1)
+    centres, factors, radii = [], [], []
+    for label in range(CLASSES):
+        own = places[clean.labels == label, :directions]
+        centres.append(own.mean(axis=0))
+        # a little of every direction's spread, since classes are small
+        factors.append(np.linalg.cholesky(np.cov(own.T) + 1e-6 * np.eye(directions)))
+        even = np.linalg.solve(factors[-1], (own - centres[-1]).T)
+        found = np.sqrt((even**2).mean(axis=0))
+        radii.append((found / np.sqrt((found**2).mean())).astype(np.float32))
     spread = places[:, directions:].std(axis=0)
-    return Painter(mean, turned, first, spread, clean.inputs.shape[1:])
+    clouds = np.array(centres, np.float32), np.array(factors, np.float32), tuple(radii)
+    return Painter(mean, turned, *clouds, spread, clean.inputs.shape[1:])
 
 
 class Made(NamedTuple):
-    """Generated images for each purpose; their labels are those of the Gaussians."""
+    """Generated images for each purpose; their labels are those of the clouds."""
 
     train: Examples
     other: Examples
@@ -170,7 +196,7 @@ def made(data: str, preparation: str, seed: int) -> Made:
     """Generate images, with noise as the real ones have it."""
     size, images = SCALES[data], world(data, preparation, seed)
     rng = np.random.default_rng((seed, 2))
-    source = painter(images.clean, size.directions, rng)
+    source = painter(images.clean, size.directions)
     drawn = source.sample(size.training + size.audited + size.spare, rng=rng)
     shown = Examples(finished(drawn.inputs, PREPARATIONS[preparation].noise, rng), drawn.labels)
     ends = np.cumsum((size.training, size.audited))
@@ -324,3 +350,31 @@ def told(preparation: str, labels: str, seed: int) -> dict[str, dict[str, np.nda
         raise ValueError(f"{DETECTORS} has no scores of {which}")
     names = ("label", "detector", "generated", "real")
     return {row["part"]: {name: unpack(row[name]) for name in names} for _, row in rows.iterrows()}
+
+
+SHOWN = 10
+FEW = {"data": FASHION, "preparation": NOISY, "seed": 0}
+
+
+@study(
+    "pan-images-shown",
+    paper={"data": [CIFAR], "preparation": list(PREPARATIONS), "seed": [0]},
+    live=[FEW],
+    reduced=[FEW],
+    tolerance=0.02,
+    needs=NEEDS,
+)
+def shown(data: str, preparation: str, seed: int) -> list[dict]:
+    """Return the first audited members, and as many generated images: one of each class."""
+    kinds = {
+        "member": world(data, preparation, seed).real,
+        "generated": made(data, preparation, seed).other,
+    }
+    rows = []
+    for kind, part in kinds.items():
+        for label in range(SHOWN):
+            image = part.inputs[np.flatnonzero(part.labels == label)[0]]
+            pixels = pack_bytes(image) if data == CIFAR else None
+            about = {"kind": kind, "label": label, "side": image.shape[0]}
+            rows.append(about | {"brightness": float(image.mean()), "pixels": pixels})
+    return rows

@@ -109,7 +109,8 @@ def generated(seed: int, rng: np.random.Generator) -> list[dict]:
 @cache
 def made(seed: int) -> dict[str, np.ndarray]:
     """Return the generated chunks by their purpose."""
-    rows = stored(MADE).query("seed == @seed").set_index("purpose")
+    rows = stored(MADE)
+    rows = rows[rows["seed"] == seed].set_index("purpose")
     return {
         purpose: unpack_bytes(rows.loc[purpose, "tokens"])
         .view("<u2")

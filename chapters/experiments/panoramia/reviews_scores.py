@@ -1,7 +1,5 @@
 """Reviews: what the audited model, its null and a helper say of chunks, as `reviews` says."""
 
-from functools import cache
-
 import numpy as np
 import torch
 from sklearn.linear_model import LogisticRegression
@@ -78,7 +76,7 @@ def verdicts(states: dict[str, torch.Tensor]) -> Chunks:
 
 
 def said(
-    model: LanguageModel,
+    reader: LanguageModel,
     chunks: Chunks,
     states: dict[str, torch.Tensor],
     judged: Chunks | None = None,
@@ -87,7 +85,7 @@ def said(
     """Return what a model says of each part."""
     rows = []
     for name, tokens in chunks.items():
-        losses = model.losses(tokens, states[name])
+        losses = reader.losses(tokens, states[name])
         rows.append(
             {
                 **about,
