@@ -6,7 +6,7 @@ can be imitated is a photograph with less in it. So an audited example is an ima
 preparation: fewer pixels and noise, in 256 levels. The audited models are trained on images
 prepared so, hence their privacy is that of the prepared images.
 
-The generator is a cloud for each class along the directions of largest spread. A labeller gives its
+The generator blurs images of members that nobody audits towards their class. A labeller gives its
 images their labels. Detectors, helpers and audited models are convolutional networks.
 
 This module and those of the networks train, and store what networks say of each image. Those of
@@ -30,6 +30,7 @@ CIFAR, FASHION = "cifar10", "fashion-mnist"
 CLASSES = 10
 WIDTHS = (32, 64, 128)
 LABELLED, HELPED, LOOKED = 16, 8, 16  # passes of the labeller, of a helper, of a detector
+BLUR = 0.7  # the share of a Gaussian in a generated image
 SAMPLED, MOST_LIKELY = "sampled", "most likely"
 
 
@@ -134,33 +135,35 @@ def finished(images: np.ndarray, noise: float, rng: np.random.Generator) -> np.n
 
 
 class Painter(NamedTuple):
-    """Clouds of images: for each class one along the first directions, one for all along the rest.
+    """A smoothed bootstrap: images that were fitted, drawn again and blurred towards their class.
 
-    Radii are drawn from those of the images that were fitted: photographs differ in contrast more
-    than a Gaussian allows.
+    An image is the centre of its class, what sets an image that was fitted apart from it, and a
+    Gaussian, in shares that keep the spread of the class. The Gaussian alone knows nothing of edges
+    and of even skies. A share of a member makes the audited model a little more familiar with what
+    is generated, and an attack a little worse.
     """
 
     mean: np.ndarray
     directions: np.ndarray  # rows
+    fitted: Examples  # along the directions
     centres: np.ndarray  # of each class
-    factors: np.ndarray  # of each class, lower triangles
-    radii: tuple[np.ndarray, ...]  # of each class, 1 on average
+    factors: np.ndarray  # of each class, along the first directions, lower triangles
     spread: np.ndarray  # along the rest
     shape: tuple[int, ...]
 
     def sample(self, number: int, *, rng: np.random.Generator) -> Examples:
         """Draw images without noise."""
-        labels = rng.integers(CLASSES, size=number)
-        radii = np.array([rng.choice(self.radii[label]) for label in labels], np.float32)
-        drawn = rng.standard_normal((number, len(self.directions)), dtype=np.float32)
-        drawn *= radii[:, np.newaxis]
-        first = self.centres.shape[1]
+        chosen = self.fitted[rng.integers(len(self.fitted), size=number)]
+        blur = rng.standard_normal(chosen.inputs.shape, dtype=np.float32)
+        first = self.factors.shape[1]
         for label in range(CLASSES):
-            own = labels == label
-            drawn[own, :first] = self.centres[label] + drawn[own, :first] @ self.factors[label].T
-        drawn[:, first:] *= self.spread
-        flat = self.mean + drawn @ self.directions
-        return Examples(flat.reshape(number, *self.shape), labels)
+            own = chosen.labels == label
+            blur[own, :first] = blur[own, :first] @ self.factors[label].T
+        blur[:, first:] *= self.spread
+        centres = self.centres[chosen.labels]
+        drawn = centres + np.sqrt(1.0 - BLUR**2) * (chosen.inputs - centres) + BLUR * blur
+        flat = self.mean + drawn.astype(np.float32) @ self.directions
+        return Examples(flat.reshape(number, *self.shape), chosen.labels)
 
 
 def painter(clean: Examples, directions: int) -> Painter:
@@ -168,23 +171,19 @@ def painter(clean: Examples, directions: int) -> Painter:
     flat = clean.inputs.reshape(len(clean), -1)
     mean = flat.mean(axis=0)
     turned = np.linalg.svd(flat - mean, full_matrices=False)[2]
-    places = (flat - mean) @ turned.T
-    centres, factors, radii = [], [], []
-    for label in range(CLASSES):
-        own = places[clean.labels == label, :directions]
-        centres.append(own.mean(axis=0))
-        # a little of every direction's spread, since classes are small
-        factors.append(np.linalg.cholesky(np.cov(own.T) + 1e-6 * np.eye(directions)))
-        even = np.linalg.solve(factors[-1], (own - centres[-1]).T)
-        found = np.sqrt((even**2).mean(axis=0))
-        radii.append((found / np.sqrt((found**2).mean())).astype(np.float32))
-    spread = places[:, directions:].std(axis=0)
-    clouds = np.array(centres, np.float32), np.array(factors, np.float32), tuple(radii)
-    return Painter(mean, turned, *clouds, spread, clean.inputs.shape[1:])
+    fitted = Examples((flat - mean) @ turned.T, clean.labels)
+    classes = [fitted.inputs[clean.labels == label] for label in range(CLASSES)]
+    centres = np.array([own.mean(axis=0) for own in classes])
+    # a little more along every direction, since a class has few images
+    more = 1e-6 * np.eye(directions)
+    factors = [np.linalg.cholesky(np.cov(own[:, :directions].T) + more) for own in classes]
+    spread = fitted.inputs[:, directions:].std(axis=0)
+    clouds = fitted, centres, np.array(factors, np.float32), spread
+    return Painter(mean, turned, *clouds, clean.inputs.shape[1:])
 
 
 class Made(NamedTuple):
-    """Generated images for each purpose; their labels are those of the clouds."""
+    """Generated images for each purpose; their labels are those of the images they come from."""
 
     train: Examples
     other: Examples
