@@ -26,7 +26,7 @@ EVERY, HUNDRED = "every score", "100 thresholds"
 
 def predictions() -> pd.DataFrame:
     """Fetch the file, or take it from the cache."""
-    import pooch
+    import pooch  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
     path = store.cache() / "panoramia-published"
     file = pooch.retrieve(ADDRESS, f"sha256:{SHA256}", fname="predictions.csv", path=path)
