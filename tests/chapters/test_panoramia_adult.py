@@ -55,9 +55,7 @@ def predictions(monkeypatch):
 
 
 def test_published_predictions_are_bounded_at_every_score_or_at_a_hundred_thresholds(predictions):
-    every, hundred = (
-        published.published(one, 100) for one in (published.EVERY, published.HUNDRED)
-    )
+    every, hundred = (published.published(one, 100) for one in (published.EVERY, published.HUNDRED))
     members = int(predictions["member"].sum())
     assert (every["examples"], every["members"]) == (4_000, members)
     assert every["ceiling"] == pytest.approx(panoramia_ceiling(4_000), abs=0.1)

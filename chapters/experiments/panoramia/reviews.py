@@ -24,14 +24,11 @@ MADE = "pan-reviews-made"
 NEEDS = "the reviews of IMDB, and SmolLM2, as the page on running says"
 SEEDS = range(3)
 CHUNK, TOP_K = 64, 200
-READ = 30_000  # reviews that are looked at
-SPARE, TRAINING, AUDITED = (
-    1_800,
-    1_200,
-    2_000,
-)  # members: the generator's, the attack's, the audit's
+READ = 20_000  # reviews that are looked at
+# members: the generator's, the attack's, the audit's
+SPARE, TRAINING, AUDITED = 1_000, 1_000, 2_000
 MEMBERS = SPARE + TRAINING + AUDITED
-LESSONS = 1_800  # generated chunks for the helper
+LESSONS = 1_000  # generated chunks for the helper
 PURPOSES = {"train": TRAINING, "audited": AUDITED, "lessons": LESSONS}
 GENERATOR_PASSES = 1
 RATE = 1e-4
@@ -89,8 +86,7 @@ def world(seed: int) -> World:
 def generated(seed: int, rng: np.random.Generator) -> list[dict]:
     """Tune the generator on members that nobody audits, and let it go on after prompts.
 
-    A row for each purpose: the tokens, of shape (n, 64), and the mean loss that the model before
-    any tuning has on them.
+    A row for each purpose: the tokens, of shape (n, 64), and how many of them are different.
     """
     deal = world(seed)
     source = tune(start(), deal.spare, passes=GENERATOR_PASSES, learning_rate=RATE, seed=seed)
@@ -99,7 +95,7 @@ def generated(seed: int, rng: np.random.Generator) -> list[dict]:
     return [
         {
             "purpose": purpose,
-            "start_loss": float(start().losses(tokens).mean()),
+            "different": len(np.unique(tokens)),
             "tokens": pack_bytes(tokens.astype("<u2").view(np.uint8)),
         }
         for purpose, tokens in zip(PURPOSES, np.split(written, ends), strict=True)
