@@ -121,13 +121,13 @@ def detectors(preparation: str, labels: str, seed: int, flips: int) -> list[dict
 
 @study(
     "pan-networks",
-    paper={"after": list(PASSES), "seed": list(SEEDS), "flips": [10]},
+    paper={"passes": list(PASSES), "seed": list(SEEDS), "flips": [10]},
     tolerance=0.02,
     sources=[DETECTORS, NETWORKS],
 )
-def overfitting(after: int, seed: int, flips: int) -> list[dict]:
+def overfitting(passes: int, seed: int, flips: int) -> list[dict]:
     """Audit a network and its null after so many passes, with several numbers of pairs."""
-    return audited(seed, flips, PAIRS, NETWORKS, after=after)
+    return audited(seed, flips, PAIRS, NETWORKS, after=passes)
 
 
 @study(
@@ -154,14 +154,14 @@ def private_networks(epsilon: float, seed: int, flips: int) -> list[dict]:
 
 @study(
     "pan-networks-curves",
-    paper={"after": list(PASSES), "seed": list(SEEDS)},
+    paper={"passes": list(PASSES), "seed": list(SEEDS)},
     tolerance=0.02,
     sources=[DETECTORS, NETWORKS],
 )
-def recall_curves(after: int, seed: int) -> list[dict]:
+def recall_curves(passes: int, seed: int) -> list[dict]:
     """Return precision and bound along the recall, for baseline and both attacks; one toss."""
     generated, _, helper = mixtures(seed)
-    losses, _ = networks(NETWORKS, seed=seed, after=after)
+    losses, _ = networks(NETWORKS, seed=seed, after=passes)
     return curves(generated, helper, losses, coins=seed)
 
 
@@ -171,14 +171,14 @@ KINDS = {"members": "real", "unseen": "unseen", "generated": "made"}
 
 @study(
     "pan-networks-losses",
-    paper={"after": list(PASSES), "seed": list(SEEDS)},
+    paper={"passes": list(PASSES), "seed": list(SEEDS)},
     tolerance=0.02,
     sources=[DETECTORS, NETWORKS],
 )
-def losses(after: int, seed: int) -> list[dict]:
+def losses(passes: int, seed: int) -> list[dict]:
     """Return quantiles of the losses of members, unseen and generated images, by model."""
     rows = stored(NETWORKS)
-    rows = rows[(rows["after"] == after) & (rows["seed"] == seed)].set_index(["release", "part"])
+    rows = rows[(rows["after"] == passes) & (rows["seed"] == seed)].set_index(["release", "part"])
     odds = {
         release: {part: unpack(rows.loc[(release, part), "odds"]) for part in KINDS.values()}
         for release in (TARGET, NULL)
