@@ -81,7 +81,7 @@ class Judge:
 def test_labels_are_drawn_or_the_most_likely_ones(monkeypatch):
     images = np.repeat(np.array([0, 255], np.uint8), 4_000)[:, None, None, None]
     drawn = photographs.Made(*[Examples(images, np.zeros(8_000, np.int64))] * 3)
-    monkeypatch.setattr(photographs, "labeller", lambda *_: Judge())
+    monkeypatch.setattr(photographs, "labeller", lambda *_: (Judge(), 1.0))
     monkeypatch.setattr(photographs, "made", lambda *_: drawn)
     sampled, likely = (
         photographs.labelled(FASHION, NOISY, SEED, how).other.labels
