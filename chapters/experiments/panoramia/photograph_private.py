@@ -16,7 +16,7 @@ from experiments.panoramia.photographs import CIFAR, CLASSES, DETECTORS, FASHION
 PRIVATE = "pan-private-scores"
 EPSILONS = (1.0, 2.0, 6.0, 10.0, 15.0, math.inf)
 SEEDS = range(3)
-PASSES, BATCH = 16, 1024
+PASSES, BATCH = 8, 1024
 CLIP, RATE, AVERAGING = 1.0, 2.0, 0.95
 TINY = {"data": FASHION, "epsilon": 10.0, "release": TARGET, "passes": 1, "seed": 0}
 
