@@ -18,12 +18,13 @@ from experiments.panoramia.audits import (
     real_rows,
 )
 from experiments.panoramia.packed import unpack
-from experiments.panoramia.reviews import SEEDS
+from experiments.panoramia.reviews import MADE, SEEDS
 from experiments.panoramia.reviews_scores import PASSES, QUARTERS, SCORES
 from experiments.panoramia.stacks import GENERATED, PARTS, UNSEEN, Columns, loss, mixture
 
 PAIRS = (500, 1_000, 2_000)
-SOURCES = [f"{SCORES}-{seed}" for seed in SEEDS]
+# the chunks that were made, and what is said of them
+SOURCES = [MADE, *(f"{SCORES}-{seed}" for seed in SEEDS)]
 LEVELS = np.append(np.linspace(0.0, 0.98, 50), (0.99, 0.999, 1.0))
 KINDS = {"members": "real", "unseen": "unseen", "generated": "made"}
 
