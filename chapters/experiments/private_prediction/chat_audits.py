@@ -8,13 +8,8 @@ import numpy as np
 
 from auditkit.experiment import stored, study
 from experiments.private_prediction.chats import (
-    LABELS,
-    OWN,
     TASKS,
-    TEACHER,
-    mislabel,
     poisons_id,
-    read,
     stored_histograms,
     stored_votes,
     votes_id,
@@ -31,6 +26,7 @@ from experiments.private_prediction.composing import (
     total,
 )
 from experiments.private_prediction.prompt_audits import SIGMA, most_telling, moved
+from experiments.private_prediction.prompts import LABELS, OWN, TEACHER, mislabel, read
 
 PLACES = 10  # teachers whose place a prompt takes, one after the other
 HONEST = "honest"
