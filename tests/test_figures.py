@@ -374,6 +374,13 @@ def test_an_interval_in_a_table_does_not_break_before_its_sign(tmp_path):
     assert "0.50 ± 0.10" in (tmp_path / "FND-T1.csv").read_text()
 
 
+@pytest.mark.parametrize(("rows", "folded"), [(12, False), (13, True)])
+def test_a_table_of_more_than_twelve_rows_is_folded(tmp_path, rows, folded):
+    data = pd.DataFrame({"run": range(rows)})
+    drawn = citable(None, "FND-T9", data, title="Runs", sources=[], directory=tmp_path)
+    assert (f"<details><summary>All {rows} rows</summary>" in drawn.html) is folded
+
+
 def test_a_table_is_readable_as_it_is_and_has_no_picture(tmp_path):
     data = [{"name": "<one>", "value": 0.123456}, {"name": "two", "value": math.inf}, {"n": 12345}]
     table = citable(None, "FND-T1", data, title="Two values", directory=tmp_path)
