@@ -89,7 +89,7 @@ def test_raw_features_are_as_the_network_gives_them():
     importlib.util.find_spec("efficientnet_lite_pytorch") is None, reason="needs the encoders"
 )
 def test_shipped_directions_keep_most_of_what_the_network_says():
-    rows = np.arange(20)
+    rows = np.arange(200)  # of twenty the variance around their own mean is too small
     complete, shipped = (raw._seen(name, "test", rows) for name in (raw.COMPLETE, raw.SHIPPED))
     left = np.square(complete - shipped).sum() / np.square(complete - complete.mean(0)).sum()
     assert left < 0.25

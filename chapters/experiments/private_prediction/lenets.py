@@ -5,10 +5,8 @@ CIFAR-10, whose middle 28 × 28 pixels in three colours the same network sees (t
 residual network for the last two). Batches have 16 images.
 
 The paper does not say how long it trains, and at its rate of 0.03 for Adam most teachers stay at
-chance, which `pred-lenet-optimiser` shows. Here it is SGD with momentum, for 20 passes. In a trial
-24 teachers on MNIST were right on 82% of images after 10 passes and on 87% after 20; the teachers
-of PATE's own paper on 84%. `pred-lenet-passes` says what other numbers do: with 10 passes a teacher
-hardly learns one wrong label.
+chance, which `pred-lenet-optimiser` shows. Here it is SGD with momentum, for 20 passes.
+`pred-lenet-passes` says what other numbers do to accuracy, and to a wrong label.
 
 Numbers of trainings are the same for both systems. They are fewer than the 2,000 that the small
 networks of `teachers` can have: a training takes a tenth of a second. Nothing is counted or bounded
