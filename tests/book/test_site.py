@@ -11,6 +11,8 @@ pytestmark = [pytest.mark.site, pytest.mark.xdist_group("site")]
 Seen = dict[str, Any]
 
 MODES = ("light", "dark", "phone")
+WIDTHS = ("light", "tablet", "phone")  # 1280, 768 and 390 pixels
+LOOKED_UP = ("book/notation.html", "book/times.html")  # whose tables are what one comes for
 
 ALL = book_site.read(book_site.SITE)
 NAMES = list(ALL) or ["not built"]
@@ -52,6 +54,8 @@ def test_a_chapter_can_be_downloaded_and_opened_elsewhere(
 def test_every_page_was_visited_in_every_mode(name: str, seen: Seen) -> None:
     themes = {mode: seen["pages"][name]["modes"][mode]["theme"] for mode in MODES}
     assert themes == {"light": "light", "dark": "dark", "phone": "light"}
+    widths = [seen["pages"][name]["modes"][mode]["width"] for mode in WIDTHS]
+    assert widths == [1280, 768, book_site.PHONE]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -74,9 +78,21 @@ def test_maths_is_drawn_with_the_fonts_of_the_site(name: str, mode: str, seen: S
     assert book_site.maths_faults(seen["pages"][name]["modes"][mode]) == []
 
 
+@pytest.mark.parametrize("mode", WIDTHS)
 @every_visit
-def test_nothing_is_wider_than_a_phone(name: str, seen: Seen) -> None:
-    assert book_site.sticking_out(seen["pages"][name]["modes"]["phone"]) == []
+def test_nothing_is_wider_than_the_window(name: str, mode: str, seen: Seen) -> None:
+    assert book_site.sticking_out(seen["pages"][name]["modes"][mode]) == []
+
+
+@pytest.mark.parametrize("mode", WIDTHS)
+@every_visit
+def test_nothing_runs_past_the_column(name: str, mode: str, seen: Seen) -> None:
+    assert book_site.past_the_column(seen["pages"][name]["modes"][mode]) == []
+
+
+@every_visit
+def test_no_long_table_stands_unfolded(name: str, seen: Seen) -> None:
+    assert name in LOOKED_UP or book_site.long_tables(seen["pages"][name]) == []
 
 
 @every_visit
