@@ -75,14 +75,14 @@ class Checkpoint(SphinxDirective):
         """Return the box."""
         (question,) = self.arguments
         try:
-            found = choices("\n".join(self.content))
+            items = [self.item(choice) for choice in choices("\n".join(self.content))]
         except ValueError as error:
             raise self.error(f"checkpoint “{question}”: {error}") from error
         number = self.env.new_serialno("checkpoint") + 1
         name = f"checkpoint-{number}"
         box = checkpoint(classes=[CLASS], ids=[name], question=f"{name}-question")
         box += nodes.paragraph("", "", *self.parse_inline(question)[0], ids=[box["question"]])
-        box += nodes.enumerated_list("", *map(self.item, found), enumtype="upperalpha")
+        box += nodes.enumerated_list("", *items, enumtype="upperalpha")
         return [box]
 
     def item(self, choice: Choice) -> nodes.Node:
@@ -90,7 +90,7 @@ class Checkpoint(SphinxDirective):
         said = button("", "", *self.parse_inline(choice.said)[0])
         links = (nodes.reference, addnodes.pending_xref)
         if any(isinstance(node, links) for node in said.findall()):
-            raise self.error(f"checkpoint: a choice is a button and holds no link: {choice.said}")
+            raise ValueError(f"a choice is a button and holds no link: {choice.said}")
         feedback = self.parse_text_to_nodes(f"**{WORDS[choice.right]}** {choice.feedback}")
         right = ["right"] if choice.right else []
         return nodes.list_item("", answer("", said, *feedback, classes=right))
