@@ -12,7 +12,7 @@ import student
 
 ROOT = book_site.ROOT
 PAGES = sorted([*(ROOT / "book").glob("*.md"), *(ROOT / "chapters").rglob("*.md")])
-WRITTEN = re.compile(r"^:::\{checkpoint\} (.+)\n(.*?)^:::$", re.MULTILINE | re.DOTALL)
+WRITTEN = re.compile(r"^:::\{checkpoint\} ([^\n]+)\n(.*?)^:::$", re.MULTILINE | re.DOTALL)
 CHAPTERS = ["foundations", "five_audits", "exact_one_run"]  # the papers' are added as they come
 
 SOUND = """:::{checkpoint} Is $x$ a "choice"?
