@@ -311,6 +311,8 @@ async function quiz(browser, context, url) {
   const [choices, told] = [`${first} >> details`, `${first} >> .feedback >> nth=0`];
   const open = () => tab.locator(choices).evaluateAll((all) => all.map((one) => one.open));
   const found = { choices: (await open()).length, folded: !(await tab.isVisible(told)) };
+  const kept = () => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]);
+  const before = await tab.evaluate(kept);
   await tab.focus(`${choices} >> nth=0 >> summary`);
   found.focus = await tab.evaluate(() => document.activeElement.tagName);
   await tab.keyboard.press("Enter");
@@ -318,11 +320,9 @@ async function quiz(browser, context, url) {
   await tab.keyboard.press("Space");
   found.closed = !(await tab.isVisible(told));
   await tab.keyboard.press("Space");
-  const kept = () => Object.values({ ...localStorage, ...sessionStorage }).join().length;
-  const before = await tab.evaluate(kept);
+  found.kept = (await tab.evaluate(kept)) !== before;
   await tab.reload();
   found.reloaded = await tab.locator(".auditkit-checkpoint details[open]").count();
-  found.kept = (await tab.evaluate(kept)) - before;
   await tab.close();
 
   const still = await browser.newContext({ javaScriptEnabled: false });
