@@ -16,7 +16,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from auditkit.cli import main, score_readers
+from auditkit.cli import main, score_containers, score_limits, score_text
 from auditkit.cli.score_files import read_scores
 
 SCORES, MEMBERS = [0.1, -2.5, 1e-300, 3.0], [True, False, False, True]
@@ -236,9 +236,9 @@ def test_size_is_looked_at_before_memory_is_taken(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "flat.npz", score=np.zeros((1, 999)))
     np.save(tmp_path / "long.npy", np.zeros(60))
     (tmp_path / "one.json").write_text("[" + "\n1," * 60 + "1]", encoding="utf-8")
-    monkeypatch.setattr(score_readers, "MOST_UNPACKED", 100_000)
-    monkeypatch.setattr(score_readers, "MOST_NUMBERS", 50)
-    monkeypatch.setattr(score_readers, "MOST_JSON", 60)
+    monkeypatch.setattr(score_containers, "MOST_UNPACKED", 100_000)
+    monkeypatch.setattr(score_limits, "MOST_NUMBERS", 50)
+    monkeypatch.setattr(score_text, "MOST_JSON", 60)
     monkeypatch.setattr(np, "load", None)
     for name, told in (
         ("bomb.csv.gz", "GB once it is unpacked"),
