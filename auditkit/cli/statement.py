@@ -245,6 +245,7 @@ def as_json(audit: Audit) -> dict[str, Any]:
             "ceiling": audit.ceiling,
             "upper_bounds": audit.upper,
             "promise": audit.promise,
+            "accountant": None if audit.promise is None else accountant(audit.promise),
             "would_have_shown": [
                 {"true_epsilon": true, "epsilon": shows, "power": 0.8}
                 for true, shows in audit.found
@@ -406,7 +407,19 @@ def operating_point(audit: Audit) -> list[tuple[str, str]]:
         rows.append((f"upper bound, {key}", rounded(value, "upper bound")))
     for key, value in (audit.promise or {}).items():
         rows.append((key.replace("_", " "), f"{value:g}"))
+    if audit.promise is not None:
+        rows.append(("accountant of the upper bounds", accountant(audit.promise)))
     return rows
+
+
+def accountant(promise: Mapping[str, float]) -> str:
+    """Return what computed the upper bounds of DP-SGD, as `auditkit.accounting` does."""
+    if promise["sampling_rate"] == 1.0:
+        return "the Gaussian trade-off curve, which is exact where every record is in every batch"
+    return (
+        f"privacy loss distributions of dp-accounting {version('dp-accounting')}, by "
+        f"auditkit.accounting {version('dp-auditkit')}; batches by Poisson sampling"
+    )
 
 
 def stated(bound: Bound, method: str | None = None) -> list[tuple[str, str]]:
