@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from auditkit.cli import terminal
 from auditkit.cli.score_columns import ROLES
@@ -252,7 +252,7 @@ def readable(text: str) -> Path:
     """Return the path of a file, a pipe or a folder that is there, or of standard input."""
     path = Path(text)
     if text != "-" and not path.exists():
-        raise argparse.ArgumentTypeError(f"there is no file {text!r}")
+        _missing(text)
     return path
 
 
@@ -260,5 +260,12 @@ def existing(text: str) -> Path:
     """Return the path of a file that is there."""
     path = Path(text)
     if not path.is_file():
-        raise argparse.ArgumentTypeError(f"there is no file {text!r}")
+        _missing(text)
     return path
+
+
+def _missing(text: str) -> NoReturn:
+    """End with a line: argparse would put all options of the command before it."""
+    where = "" if Path(text).is_absolute() else f" in {Path.cwd()}"
+    terminal.warn(f"there is no file {text!r}{where}")
+    raise SystemExit(2)

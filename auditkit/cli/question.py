@@ -21,6 +21,10 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "observational-label": ("chosen",),
     "panoramia": ("member", "baseline"),
 }
+NO_MEMBER = (
+    ". Where auditkit coins decided who is in, --coins COINS.json says so; where the scores of "
+    "others are in a file of their own, --others FILE names it"
+)
 OFFER = (
     "Where nobody tossed a coin, zero-run is the method that may speak. It takes the chance that "
     "each example is a member, given the example: put it into a column called propensity (the "
@@ -97,7 +101,7 @@ def pose(
         missing = [name for name in needs if getattr(table, name) is None]
         raise ValueError(
             f"--method {method} takes a column {' and a column '.join(missing)}; found "
-            f"{listed(table.headers)}"
+            f"{listed(table.headers)}{NO_MEMBER if 'member' in missing else ''}"
         )
     rule, delta = threshold or usual(method), delta_of(method, delta, family)
     if isinstance(rule, Split | MultiSplit):

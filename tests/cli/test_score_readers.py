@@ -122,6 +122,16 @@ def test_two_files_have_to_fit_together(tmp_path):
         read_scores(tmp_path / "b", others=tmp_path / "d")
 
 
+def test_two_files_the_wrong_way_round_are_told(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "train.npy", rng.normal(2.0, 1.0, 200))
+    np.save(tmp_path / "test.npy", rng.normal(0.0, 1.0, 200))
+    for first, second, wrong in (("train", "test", False), ("test", "train", True)):
+        paths = [str(tmp_path / f"{name}.npy") for name in (first, second)]
+        assert main(["audit", paths[0], "--others", paths[1], "--json"]) == 0
+        assert ("the wrong way round" in capsys.readouterr().err) == wrong
+
+
 def test_what_others_write_is_read(tmp_path):
     inside, outside = np.array([1.0, 2.0]), np.array([0.5, 0.25, 0.125])
     np.savez(tmp_path / "jax_privacy.npz", in_canary_scores=inside, out_canary_scores=outside)
