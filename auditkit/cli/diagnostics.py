@@ -10,6 +10,7 @@ from auditkit._types import Floats
 from auditkit.bounds.propensity import PropensityTest
 from auditkit.bounds.scores import DOUBT
 from auditkit.bounds.shift_corrections import shift_of
+from auditkit.cli.audit import as_promised
 from auditkit.cli.question import Question
 from auditkit.cli.score_columns import listed
 from auditkit.cli.score_files import BY_FILE
@@ -67,7 +68,10 @@ def diagnose(question: Question) -> tuple[list[Finding], PropensityTest | None]:
 
 def _plan(coins: Coins, question: Question) -> Finding:
     asked: Any = {name: getattr(question, name) for name in coins.plan}
-    changes = coins.changes(asked)
+    changes = list(coins.changes(asked))
+    if question.promise is not None and question.promise != coins.promise:
+        planned = "none" if coins.promise is None else as_promised(coins.promise)
+        changes.append(f"promise is {as_promised(question.promise)}, planned was {planned}")
     found = "changed since" if changes else "planned before training"
     says = "; ".join(changes) or "method, rule, δ and confidence are those kept with the coins"
     says += (

@@ -57,6 +57,8 @@ class Question:
         As given, or fitted here.
     coins : Coins or None
         What decided who is in, with the plan of the audit.
+    promise : tuple of float or None
+        (ε, δ) or (μ,), to be given a p-value.
     """
 
     table: ScoreTable
@@ -71,6 +73,7 @@ class Question:
     placebo: ScoreTable | None = None
     propensity: Floats | None = None
     coins: Coins | None = None
+    promise: tuple[float, ...] | None = None
 
     @property
     def rule(self) -> str:
@@ -91,6 +94,7 @@ def pose(
     membership: str | None = None,
     seed: int = 0,
     coins: Coins | None = None,
+    promise: tuple[float, ...] | None = None,
 ) -> Question:
     """Settle what was left open, and refuse what no method can answer."""
     if method == "auto":
@@ -126,6 +130,7 @@ def pose(
         seed,
         placebo,
         coins=coins,
+        promise=promise,
     )
     _refuse_one_kind(question)
     if method == "zero-run":
