@@ -13,6 +13,7 @@ features that ship, turned back into 1,280 numbers: for trials and pages.
 from functools import lru_cache
 
 import numpy as np
+import pandas as pd
 
 from auditkit.datasets import load
 from auditkit.experiment import study
@@ -65,6 +66,14 @@ SMALL = [
         ("mislabelled", {"norm": 16.0, "sampling_rate": 0.0625}),
     )
 ]
+
+
+def varied(rows: pd.DataFrame, *names: str) -> pd.DataFrame:
+    """Return the rows of the usual setting, but for the columns that are named."""
+    for name, value in USUAL.items():
+        if name not in names:
+            rows = rows[rows[name].isna() if value is None else rows[name] == value]
+    return rows
 
 
 @lru_cache(maxsize=4)
