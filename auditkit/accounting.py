@@ -282,8 +282,8 @@ def data_dependent_renyi(votes: ArrayLike, sigma: float, orders: ArrayLike) -> F
     With q at least the probability that another class than the leading one is released, and
     guarantees :math:`\varepsilon_1, \varepsilon_2` at orders :math:`\mu_1, \mu_2`,
 
-    .. math:: \frac{1}{\alpha-1} \log\left((1-q) A^{\alpha-1} + q B^{\alpha-1}\right), \qquad
-        A = \frac{1-q}{1-(q e^{\varepsilon_2})^{(\mu_2-1)/\mu_2}}, \quad
+    .. math:: &\frac{1}{\alpha-1} \log\left((1-q) A^{\alpha-1} + q B^{\alpha-1}\right), \\
+        &A = \frac{1-q}{1-(q e^{\varepsilon_2})^{(\mu_2-1)/\mu_2}}, \quad
         B = \frac{e^{\varepsilon_1}}{q^{1/(\mu_1-1)}}
 
     for :math:`\alpha \le \mu_1` and q small enough. The orders are

@@ -5,11 +5,11 @@
 
 A solution goes, and what a student fills in stays: the cell tagged `exercise`, with its signature,
 and the one tagged `check`, with its asserts, as nbgrader knows them. MyST's directives and roles
-become plain Markdown, and citations names and years, so that any notebook program shows them.
-Cells that the book hides are folded, and its own checks are left out. The zip also has the
-experiments that the chapters import, and a README. The package, the data and the stored results
-come from the clone that the README has installed: they are 80 MB, and one clone serves all
-notebooks.
+become plain Markdown, and citations names and years, so that any notebook program shows them; a
+question with choices is a list, its answer folded. Cells that the book hides are folded, and its
+own checks are left out. The zip also has the experiments that the chapters import, and a README.
+The package, the data and the stored results come from the clone that the README has installed: they
+are 80 MB, and one clone serves all notebooks.
 """
 
 import argparse
@@ -30,6 +30,9 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 from pybtex.database import Person, parse_file
+
+sys.path.insert(0, str(Path(__file__).with_name("_ext")))
+import checkpoint
 
 ROOT = Path(__file__).parents[1]
 FOLDER = "auditkit-student"
@@ -68,7 +71,7 @@ LABELS = re.compile(r"^`{3,}\{exercise\}[^\n]*\n:label: (\S+)", re.MULTILINE)
 STARTS = re.compile(r"^`{3,}\{solution-start\} (\S+)\n.*?^`{3,}$", re.MULTILINE | re.DOTALL)
 ENDS = re.compile(r"^`{3,}\{solution-end\}\n`{3,}$", re.MULTILINE)
 BLOCK = re.compile(
-    r"^(?P<fence>`{3,})\{(?P<kind>[a-z:]+)\} ?(?P<title>[^\n]*)\n(?P<body>.*?)^(?P=fence)$",
+    r"^(?P<fence>`{3,}|:{3,})\{(?P<kind>[a-z:]+)\} ?(?P<title>[^\n]*)\n(?P<body>.*?)^(?P=fence)$",
     re.MULTILINE | re.DOTALL,
 )
 KINDS = {"prf:definition": "Definition", "prf:theorem": "Theorem", "prf:lemma": "Lemma"}
@@ -207,6 +210,8 @@ def _block(match: re.Match[str]) -> str:
     if kind == "exercise":
         head = f"**Exercise** `{options['label']}`" + (f" {title}" if title else "")
         return f"{head}\n\n{body}"
+    if kind == "checkpoint":
+        return _checkpoint(title, body)
     if kind == "admonition":
         head = title
     elif kind == "widget":
@@ -217,6 +222,21 @@ def _block(match: re.Match[str]) -> str:
         return match[0]
     lines = [f"**{head}**", "", *body.splitlines()]
     return "\n".join(f"> {line}".rstrip() for line in lines)
+
+
+def _checkpoint(question: str, body: str) -> str:
+    """Return a question as a list of choices, with what is said of them folded."""
+    found = list(zip("ABCDEFGH", checkpoint.choices(body), strict=False))
+    told = [f"**{letter}. {checkpoint.WORDS[one.right]}** {one.feedback}" for letter, one in found]
+    return "\n\n".join(
+        [
+            f"**Checkpoint.** {question}",
+            "\n".join(f"- **{letter}.** {one.said}" for letter, one in found),
+            "<details>\n<summary>Answer</summary>",
+            *told,
+            "</details>",
+        ]
+    )
 
 
 def notebook_of(path: Path, names: set[str]) -> NotebookNode:

@@ -151,10 +151,10 @@ def fit_private(
 
     Notes
     -----
-    .. math:: \theta_{t+1} = \theta_t - \frac{\eta}{qn}
+    .. math:: \theta_{t+1} &= \theta_t - \frac{\eta}{qn}
         \left[\sum_{z \in B_t} \nabla_\theta \ell(\theta_t; z)
-        \min\left(1, \frac{C}{\lVert\nabla_\theta \ell(\theta_t; z)\rVert}\right) + Z_t\right],
-        \qquad Z_t \sim N(0, \sigma^2 C^2 I)
+        \min\left(1, \frac{C}{\lVert\nabla_\theta \ell(\theta_t; z)\rVert}\right) + Z_t\right], \\
+        Z_t &\sim N(0, \sigma^2 C^2 I)
 
     The average is :math:`\sum_{t=1}^T \beta^{T-t} \theta_t` over the sum of its weights.
 

@@ -1,15 +1,16 @@
 """Link each term of the glossary where a chapter first uses it.
 
-Terms come from `book/glossary.md`. What is a heading, code, a formula, a link, a picture or the
-output of a cell stays as it is. A term is looked for as a word, in the singular or the plural; a
-name such as PATE in its own spelling only. Where one term is a part of another, the longer one is
-meant.
+Terms come from `book/glossary.md`. What is a heading, code, a formula, a link, a picture, the
+output of a cell or a question with choices stays as it is. A term is looked for as a word, in the
+singular or the plural; a name such as PATE in its own spelling only. Where one term is a part of
+another, the longer one is meant.
 """
 
 import re
 from pathlib import Path
 from typing import Any
 
+import checkpoint
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
@@ -19,8 +20,8 @@ CHAPTERS = "chapters/"
 
 # Terms that are everyday words too: a chapter means its own sense of them when it sets them in
 # italics or bold, and else often the everyday one.
-EVERYDAY = {"baseline", "ceiling", "claim", "closeness", "confidence", "coverage", "estimate"}
-EVERYDAY |= {"examples", "level", "mechanism", "null", "overlap", "tightness"}
+EVERYDAY = {"baseline", "ceiling", "certificate", "claim", "closeness", "confidence", "coverage"}
+EVERYDAY |= {"estimate", "examples", "level", "mechanism", "null", "overlap", "tightness"}
 
 UNTOUCHED = (
     nodes.title, nodes.rubric, nodes.caption, nodes.term, nodes.literal, nodes.literal_block,
@@ -28,6 +29,7 @@ UNTOUCHED = (
     nodes.footnote_reference, nodes.target, nodes.Invisible, nodes.substitution_reference,
     addnodes.pending_xref, addnodes.download_reference,
 )  # fmt: skip
+LEFT_ALONE = {"cell", checkpoint.CLASS}
 
 
 def terms(app: Sphinx) -> list[str]:
@@ -76,7 +78,7 @@ def can_hold_a_link(text: nodes.Text) -> bool:
     """Tell whether a text is prose of the chapter itself."""
     node, prose = text.parent, False
     while node is not None:
-        if isinstance(node, UNTOUCHED) or "cell" in node.get("classes", []):
+        if isinstance(node, UNTOUCHED) or LEFT_ALONE & set(node.get("classes", [])):
             return False
         prose = prose or isinstance(node, nodes.paragraph)
         node = node.parent

@@ -1,6 +1,6 @@
 """Make the teaching kit: what the page says of each chapter, and the zip for students.
 
-Goals and prerequisites are those that each chapter opens with. Nothing is typed twice, and a
+Goals, time and prerequisites are those that each chapter opens with. Nothing is typed twice, and a
 chapter that is added to the table of contents appears by itself.
 """
 
@@ -18,7 +18,9 @@ import student
 PAGE = "book/teaching"
 ZIP = "book/auditkit-student.zip"
 GOALS = re.compile(
-    r"^```\{admonition\} What you will learn\n(?::[^\n]*\n)*(.*?)^```\n+(.*?)\n\n", re.M | re.S
+    r"^```\{admonition\} What you will learn\n(?::[^\n]*\n)*(.*?)^```\n+"
+    r"(?:\*\*Time:\*\* ([^\n]+)\n+)?(.*?)\n\n",
+    re.M | re.S,
 )
 
 
@@ -35,8 +37,8 @@ def of_chapter(path: Path) -> str:
     opening = GOALS.search(text)
     if opening is None:
         raise ValueError(f"{path.name} does not say what one will learn, and what one needs")
-    goals, needs = (
-        re.sub(r"\]\((\w+\.md)", r"](../chapters/\1", part) for part in opening.groups()
+    goals, time, needs = (
+        re.sub(r"\]\((\w+\.md)", r"](../chapters/\1", part) for part in opening.groups("")
     )
     tasks = student.exercises(text)
     code = sum(task.code for task in tasks)
@@ -44,7 +46,7 @@ def of_chapter(path: Path) -> str:
     return (
         f"### {{doc}}`/chapters/{path.stem}`\n\n{goals.strip()}\n\n{needs}\n\n"
         f"{len(tasks)} exercises with solutions, {code} of them in code. "
-        f"{len(figures)} figures, from "
+        f"{time} {len(figures)} figures, from "
         f'<a href="slides.html#{figures[0]}">{figures[0]}</a> on among the slides.\n'
     )
 

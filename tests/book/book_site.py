@@ -21,6 +21,7 @@ LOADING_LINKS = {"stylesheet", "icon", "preload", "prefetch", "preconnect", "dns
 LOADING_LINKS |= {"modulepreload", "manifest", "apple-touch-icon", "mask-icon"}
 
 PHONE = 390  # pixels
+LONG = 12  # rows: what is longer is folded, or a picture
 
 # had it been rendered, a formula, role or fence would be in an element of its own
 RAW = re.compile(
@@ -148,8 +149,19 @@ def asked_elsewhere(visit: Visit, origin: str) -> list[str]:
 
 
 def sticking_out(visit: Visit) -> list[str]:
-    """Return what makes a page wider than a phone."""
-    return visit["wide"] or ["the page"] if visit["scrollWidth"] > PHONE else []
+    """Return what makes a page wider than its window."""
+    return visit["wide"] or ["the page"] if visit["scrollWidth"] > visit["width"] else []
+
+
+def past_the_column(visit: Visit) -> list[str]:
+    """Return what has to be moved sideways to be read; on a phone code only, which can wrap."""
+    on_a_phone = visit["width"] == PHONE
+    return [one for one in visit["sideways"] if one.startswith("<pre") or not on_a_phone]
+
+
+def long_tables(visit: Visit) -> list[int]:
+    """Return how many rows those tables have that are too long to stand unfolded."""
+    return [rows for rows in visit["rows"] if rows > LONG]
 
 
 def maths_faults(visit: Visit) -> list[str]:

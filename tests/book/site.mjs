@@ -14,6 +14,7 @@ const [site, report] = process.argv.slice(2).map((path) => resolve(path));
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const AXE_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
 const DESKTOP = { width: 1280, height: 900, mobile: false };
+const TABLET = { width: 768, height: 1024, mobile: true };
 const PHONE = { width: 390, height: 844, mobile: true };
 const EVERYTHING = { runOnly: AXE_TAGS };
 // what the dark can change: colours, and which pictures are shown
@@ -22,10 +23,11 @@ const SIGHT = {
 };
 // a phone shows the colours of the light; to judge them is most of the work
 const SHAPE = { ...EVERYTHING, rules: { "color-contrast": { enabled: false } } };
-// One load serves all three, in this order. It begins in the dark, for most pages never see it.
+// One load serves all four, in this order. It begins in the dark, for most pages never see it.
 const MODES = {
   dark: { scheme: "dark", screen: DESKTOP, rules: SIGHT },
   light: { scheme: "light", screen: DESKTOP, rules: EVERYTHING },
+  tablet: { scheme: "light", screen: TABLET, rules: null }, // only its width is new
   phone: { scheme: "light", screen: PHONE, rules: SHAPE },
 };
 const TABS = 3; // pages open at a time: while one of them waits, two keep two cores busy
@@ -88,6 +90,13 @@ async function watched(context) {
   tab.on("requestfailed", (request) => seen.failures.push(request.url()));
   tab.on("response", (response) => response.status() >= 400 && seen.failures.push(response.url()));
   return { tab, seen };
+}
+
+/** The tables that a reader meets unfolded, by their rows. */
+function tables() {
+  return [...document.querySelectorAll("article table")]
+    .filter((table) => !table.closest("details:not([open]), .toggle-hidden"))
+    .map((table) => [...table.tBodies].reduce((sum, body) => sum + body.rows.length, 0));
 }
 
 /** Opens what is folded, for it has to be as good as the rest, and ends what still moves. */
@@ -155,7 +164,16 @@ function look(width) {
   const inside = scrollWidth > width ? (main ?? document.body).querySelectorAll("*") : [];
   const wide = [...inside].filter((element) => reach(element) > width + 1 && !scrolls(element));
 
+  // past the column: what a reader has to move sideways
+  const moved = [...document.querySelectorAll("article *")].filter(
+    (element) =>
+      ["auto", "scroll"].includes(getComputedStyle(element).overflowX) &&
+      element.scrollWidth > element.clientWidth + 1
+  );
+
   return {
+    width,
+    sideways: moved.map(name),
     formulas: formulas.length,
     unrendered: formulas.filter((one) => !one.querySelector("mjx-container")).map(name),
     broken: [...document.querySelectorAll("mjx-merror, [data-mjx-error]")].map(name),
@@ -198,9 +216,11 @@ async function violations(tab, rules) {
 async function open(tab, url) {
   await tab.goto(url, { waitUntil: "load", timeout: PATIENCE });
   await settle(tab);
+  const rows = await tab.evaluate(tables);
   await tab.evaluate(unfold);
   await tab.evaluate(thin);
   await tab.evaluate(AXE);
+  return rows;
 }
 
 async function visit(context, url) {
@@ -208,16 +228,17 @@ async function visit(context, url) {
   try {
     const device = await context.newCDPSession(tab);
     const modes = {};
+    let rows = null;
     for (const [mode, { scheme, screen, rules }] of Object.entries(MODES)) {
       await tab.emulateMedia({ colorScheme: scheme });
       await device.send("Emulation.setDeviceMetricsOverride", { ...screen, deviceScaleFactor: 1 });
       // a page of the book follows at once; the slides do when they are loaded
-      if ((await tab.evaluate(drawn)) !== scheme) await open(tab, url);
+      if ((await tab.evaluate(drawn)) !== scheme) rows = await open(tab, url);
       await tab.waitForTimeout(THEME_WAITS);
       const looked = await tab.evaluate(look, screen.width);
-      modes[mode] = { ...looked, violations: await violations(tab, rules) };
+      modes[mode] = { ...looked, violations: rules ? await violations(tab, rules) : [] };
     }
-    return { text: await tab.evaluate(words), modes, ...seen };
+    return { text: await tab.evaluate(words), rows, modes, ...seen };
   } catch (error) {
     throw new Error(`${url}: ${error}`);
   } finally {
@@ -278,6 +299,38 @@ async function filters(browser, context, url) {
   await tab.waitForFunction(() => !document.getElementById("OBS-1").hidden);
   found["after a link to another"] = (await shown()).length;
   await tab.close();
+  return found;
+}
+
+/** The first question of the quiz, worked by keys alone, kept nowhere; and without scripts. */
+async function quiz(browser, context, url) {
+  const tab = await context.newPage();
+  tab.setDefaultTimeout(PATIENCE);
+  await tab.goto(url);
+  const first = ".auditkit-checkpoint >> nth=0";
+  const [choices, told] = [`${first} >> details`, `${first} >> .feedback >> nth=0`];
+  const open = () => tab.locator(choices).evaluateAll((all) => all.map((one) => one.open));
+  const found = { choices: (await open()).length, folded: !(await tab.isVisible(told)) };
+  const kept = () => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]);
+  const before = await tab.evaluate(kept);
+  await tab.focus(`${choices} >> nth=0 >> summary`);
+  found.focus = await tab.evaluate(() => document.activeElement.tagName);
+  await tab.keyboard.press("Enter");
+  [found.opened, found.told] = [await open(), await tab.innerText(told)];
+  await tab.keyboard.press("Space");
+  found.closed = !(await tab.isVisible(told));
+  await tab.keyboard.press("Space");
+  found.kept = (await tab.evaluate(kept)) !== before;
+  await tab.reload();
+  found.reloaded = await tab.locator(".auditkit-checkpoint details[open]").count();
+  await tab.close();
+
+  const still = await browser.newContext({ javaScriptEnabled: false });
+  const plain = await still.newPage();
+  await plain.goto(url, { timeout: PATIENCE });
+  await plain.locator(`${choices} >> nth=0 >> summary`).click();
+  found["without a script"] = await plain.innerText(told);
+  await still.close();
   return found;
 }
 
@@ -373,6 +426,9 @@ try {
   const plain = await browser.newContext();
   seen.search = await search(plain, origin, "substitute adjacency");
   const [scorecard, slideshow] = ["book/scorecard.html", "book/slides.html"];
+  if ("book/quiz.html" in seen.pages) {
+    seen.quiz = await quiz(browser, plain, `${origin}/book/quiz.html`);
+  }
   if (scorecard in seen.pages) {
     seen.filters = await filters(browser, plain, `${origin}/${scorecard}`);
   }

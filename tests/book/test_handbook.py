@@ -151,10 +151,14 @@ def test_every_question_of_the_quiz_is_numbered_and_has_an_answer():
     text = (ROOT / "book/quiz.md").read_text(encoding="utf-8")
     sections = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
     assert len(sections) >= 7
+    choices = 0
     for section in sections:
-        found = re.findall(r"^:::\{dropdown\} (\d+)\. (.+[?.])\n(.+)\n:::$", section, re.MULTILINE)
-        assert [int(number) for number, _, _ in found] == list(range(1, len(found) + 1))
-        assert len(found) == section.count("{dropdown}") >= 3
+        asked = r"^:::\{(dropdown|checkpoint)\} (\d+)\. .+[?.]\n(?:.+\n)+:::$"
+        found = re.findall(asked, section, re.MULTILINE)
+        assert [int(number) for _, number in found] == list(range(1, len(found) + 1))
+        assert len(found) == section.count(":::{") >= 3
+        choices += sum(kind == "checkpoint" for kind, _ in found)
+    assert choices >= 20
 
 
 # --- slides and the list of figures --------------------------------------------------------------

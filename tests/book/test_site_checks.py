@@ -71,6 +71,11 @@ IN_THE_BROWSER: dict[str, tuple[str, Callable[[Visit], list[Any]]]] = {
     "an error in a script": ("<script>ouch()</script>", lambda visit: visit["errors"]),
     "a file that is not there": ('<script src="none.js"></script>', lambda v: v["failures"]),
     "wide code": ("<pre>" + "wide " * 100 + "</pre>", book_site.sticking_out),
+    "code past the column": (
+        '<div class="box"><pre style="overflow: auto">' + "wide " * 100 + "</pre></div>",
+        book_site.past_the_column,
+    ),
+    "a long table": ("<table>" + "<tr><td>a</td></tr>" * 13 + "</table>", book_site.long_tables),
     "a long word": ("<p>" + "wide" * 100 + "</p>", book_site.sticking_out),
     "a formula not drawn": ('<span class="math">\\(x\\)</span>', book_site.maths_faults),
     "a formula in the text": ("<p>so \\(x\\) is</p>", book_site.raw_markup),

@@ -227,7 +227,9 @@ def test_what_is_no_solution_is_there(path):
 def test_nothing_of_myst_is_left(path):
     words = [cell.source for cell in student.notebook_of(path, NAMES).cells]
     prose = "\n".join(source for source in words if "import" not in source)
-    assert not [mark for mark in ("{cite", "{term", "{prf:", "{func}", "```{") if mark in prose]
+    assert not [
+        mark for mark in ("{cite", "{term", "{prf:", "{func}", "```{", ":::{") if mark in prose
+    ]
 
 
 def test_the_zip_has_every_chapter_what_they_import_and_the_same_bytes_each_time(tmp_path):
