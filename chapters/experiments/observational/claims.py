@@ -363,6 +363,18 @@ published = [
     for epsilon, bound, loss in zip((math.inf, 8.0, 4.0, 2.0, 1.0, 0.1), *columns, strict=False)
 ]
 people = told(pd.DataFrame(published), by_boosting)
+# what the figure draws: both games, the placebo of the first, and the other learner
+beside = told(census).query(
+    "attack == 'label inference' and guesses == 'sweep'"
+    " and (learner == 'CatBoost' and (game == 'observational' or who == 'ours') or who == 'ours')"
+)
+beside = beside.assign(
+    line=beside["game"]
+    .mask(beside["who"] == "placebo", "placebo")
+    .mask(beside["learner"] == "scikit-learn", "scikit-learn's trees")
+)
+beside = pd.concat([people.query("who == 'paper'").assign(line="paper"), beside])
+beside = beside.sort_values("epsilon", kind="stable")
 bounds = (
     people.query("attack == 'label inference' and guesses == 'sweep' and played_on == 'training'")
     .groupby(["mechanism", "epsilon"])["bound"]
