@@ -241,6 +241,20 @@ claim(
     and null > 0.3,
 )
 
+# "At most two points below them where labels are kept"
+for name, (_, _, accuracies) in PAPER_IMAGES.items():
+    for (_, epsilon), theirs in zip(LEVELS[:2], accuracies, strict=False):
+        mine = mean(pixels, "accuracy", mechanism=name, epsilon=epsilon)
+        assert name == PATE or 100 * mine > theirs - 2.0, (name, epsilon, mine)
+# "reported to leak as much as the placebo says, at any ε"
+for name, epsilon in found:
+    two = [mean(pixels, mechanism=name, epsilon=epsilon, played_on=x) for x in ("null", "placebo")]
+    assert abs(two[0] - two[1]) < 0.3, (name, epsilon, two)
+# "audit, placebo and null all rise" where the reference is calibrated
+without = alike.query("epsilon == inf and attack == 'label inference' and guesses == '1%'")
+rise = without.groupby(["game", "played_on", "calibrated"])["bound"].mean().unstack()
+assert (rise.dropna()[True] > rise.dropna()[False]).all()
+
 loud = [key for key, value in found.items() if value > 1.0]
 price = [
     found[name, epsilon] - mean(pixels, mechanism=name, epsilon=epsilon, guesses="1%")
