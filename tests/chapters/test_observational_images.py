@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from experiments.observational import images, reference_quality
+from experiments.observational import images
 from experiments.observational.audits import SHARES, audit_rows, repeat_membership_game
 from experiments.observational.references import exponents, lessons, product
 from scipy.special import log_softmax, softmax
@@ -160,19 +160,3 @@ def test_a_target_that_never_saw_the_labels_gives_what_its_placebo_gives(mechani
         assert abs(training - placebo) < 0.5
     assert bounds["trained", "training"] > 0.1 or mechanism == images.DRAWN
     assert bounds["pooled", "training"] < 0.3
-
-
-def test_a_reference_model_that_is_overfitted_finds_what_is_not_there():
-    bounds = {}
-    for training in ("stopped", "overfitted"):
-        rows = reference_quality.with_worse_reference(
-            0.0, 1000, training, 0, 2000, 10, rng=np.random.default_rng(0)
-        )
-        bounds[training] = {
-            row["played_on"]: row["bound"]
-            for row in rows
-            if (row["attack"], row["guesses"]) == ("label inference", "1%")
-        }
-    for on in ("training", "placebo"):
-        assert bounds["overfitted"][on] > 0.5
-        assert bounds["overfitted"][on] > bounds["stopped"][on]

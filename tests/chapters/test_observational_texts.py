@@ -31,7 +31,8 @@ def test_texts_are_dealt_once():
     assert not np.array_equal(dealt.own, texts.split(1004, seed=1).own)
 
 
-def test_more_texts_than_fit_are_chosen_at_random(fresh, monkeypatch):
+@pytest.mark.usefixtures("fresh")
+def test_more_texts_than_fit_are_chosen_at_random(monkeypatch):
     monkeypatch.setattr(texts, "TEXTS", 50)
     chosen = texts.bag_of_words(texts.MADE_UP)
     assert chosen.features.shape[0] == len(chosen.labels) == 50

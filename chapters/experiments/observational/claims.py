@@ -302,6 +302,16 @@ claim(
     and abs(label_all - calibration_all) < 0.2,
 )
 
+# "RMIA still reports 0.20, with a placebo of 0.01; difficulty calibration reports 0.01"
+blind = {"mechanism": "drawn labels", "guesses": "1%", "epsilon": 0.0}
+heads = stored("obs-images")
+seen = [
+    mean(heads, **blind, attack="RMIA", played_on="training"),
+    mean(heads, **blind, attack="RMIA", played_on="placebo"),
+    mean(heads, **blind, attack="difficulty calibration", played_on="training"),
+]
+assert [f"{value:.2f}" for value in seen] == ["0.20", "0.01", "0.01"]
+
 # what the figure draws
 rivals = in_panels(
     pd.concat(
