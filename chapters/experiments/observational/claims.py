@@ -215,7 +215,6 @@ votes = [mean(pixels, mechanism=PATE, epsilon=epsilon) for _, epsilon in LEVELS]
 vote_placebos = [
     mean(pixels, mechanism=PATE, epsilon=epsilon, played_on="placebo") for _, epsilon in LEVELS
 ]
-null = mean(pixels, mechanism="LP-1ST", epsilon=math.inf, played_on="null")
 placebo = mean(pixels, mechanism="LP-1ST", epsilon=math.inf, played_on="placebo")
 # TODO(obs-networks): written with one training of each; verdict and words when three are stored
 claim(
@@ -227,18 +226,18 @@ claim(
     + " for networks on pixels; PATE-FM on features "
     + ", ".join(f"{value:.2f}" for value in votes),
     verdict="partly",
-    why="By networks on pixels, as accurate as the paper's, the bounds are the paper's, below ε, "
-    "and those at 1 far below the others; ε = 10 keeps nearly every label and ties with ∞. Varied: "
-    "the reference model's passes, its calibration, the prior, features for pixels. But a network "
-    f"that never used the labels is reported at {null:.2f} (placebo {placebo:.2f}). PATE-FM stays "
-    "at its placebo ("
+    why="By networks on pixels, as accurate as the paper's where labels are kept, the bounds at "
+    "ε = 10 and ∞ are the paper's, those at 1 lie far below them, and all below ε. At 1 randomised "
+    "response and ALIBI leave nothing to be found by the paper's attack, where it finds .43 and "
+    ".67. Varied: the reference model's passes, its calibration, the prior, features for pixels. "
+    f"Not all is leaked: the placebo gives {placebo:.2f} at ε = ∞. PATE-FM stays at its placebo ("
     + ", ".join(f"{value:.2f}" for value in vote_placebos)
     + "): 250 teachers on pixels are out of reach, and our student sees votes on few images.",
     figure=("OBS-T1", "OBS-T4", "OBS-F9"),
     check=all(found[name, 10.0] > 1.5 * found[name, 1.0] for name in NETWORKS)
     and all(value < epsilon for (_, epsilon), value in found.items())
     and all(value < noise + 0.1 for value, noise in zip(votes, vote_placebos, strict=True))
-    and null > 0.3,
+    and placebo > 0.5,
 )
 
 # "At most two points below them where labels are kept"
@@ -246,14 +245,11 @@ for name, (_, _, accuracies) in PAPER_IMAGES.items():
     for (_, epsilon), theirs in zip(LEVELS[:2], accuracies, strict=False):
         mine = mean(pixels, "accuracy", mechanism=name, epsilon=epsilon)
         assert name == PATE or 100 * mine > theirs - 2.0, (name, epsilon, mine)
-# "reported to leak as much as the placebo says, at any ε"
-for name, epsilon in found:
-    two = [mean(pixels, mechanism=name, epsilon=epsilon, played_on=x) for x in ("null", "placebo")]
-    assert abs(two[0] - two[1]) < 0.3, (name, epsilon, two)
-# "audit, placebo and null all rise" where the reference is calibrated
+# "audit and placebo both rise" where the reference is calibrated
 without = alike.query("epsilon == inf and attack == 'label inference' and guesses == '1%'")
-rise = without.groupby(["game", "played_on", "calibrated"])["bound"].mean().unstack()
-assert (rise.dropna()[True] > rise.dropna()[False]).all()
+without = without.query("game == 'observational'")
+rise = without.groupby(["played_on", "calibrated"])["bound"].mean().unstack()
+assert (rise[True] > rise[False]).all()
 
 loud = [key for key, value in found.items() if value > 1.0]
 price = [
@@ -336,6 +332,61 @@ by_passes = by_passes.assign(
     .where(by_passes["game"] == "observational", "labels never used (ε = 0)"),
     line=by_passes["attack"].where(by_passes["played_on"] == "training", "its placebo"),
 )
+sharp = [
+    mean(alike.query("game == 'observational' and calibrated"), **cell, attack=attack)
+    for cell in ({"mechanism": "LP-1ST", "epsilon": math.inf},)
+    for attack in PAPER_TEXTS
+]
+# TODO(obs-networks): as above
+claim(
+    "OBS-8",
+    paper="RMIA slightly above both others at large ε (figure, no numbers)",
+    measured=f"networks on pixels, ε = 10 and ∞: RMIA {ends(ratio)}, label inference "
+    f"{ends(label)}, calibration {ends(calibration)}; census, ε = ∞: RMIA {ratio_all:.2f}",
+    verdict="reproduced",
+    why="By the paper's recipe RMIA is slightly ahead on images, on average over mechanisms. Varied: "
+    "it stays so by the reference's passes (OBS-F9); with a calibrated reference label inference "
+    f"is ahead ({sharp[0]:.2f} against {sharp[2]:.2f} for LP-1ST), and its placebo louder. On the "
+    "census, which the paper does not try, RMIA finds half as much as the others.",
+    figure=("OBS-F1", "OBS-F9"),
+    check=sum(ratio) > max(sum(label), sum(calibration))
+    and ratio_all < 0.6 * label_all
+    and sharp[0] > sharp[2],
+)
+# "RMIA still reports 0.20, with a placebo of 0.01; difficulty calibration reports 0.01"
+blind = {"mechanism": "drawn labels", "guesses": "1%", "epsilon": 0.0}
+heads = stored("obs-images")
+seen = [
+    mean(heads, **blind, attack="RMIA", played_on="training"),
+    mean(heads, **blind, attack="RMIA", played_on="placebo"),
+    mean(heads, **blind, attack="difficulty calibration", played_on="training"),
+]
+assert [f"{value:.2f}" for value in seen] == ["0.20", "0.01", "0.01"]
+
+# what the figure draws
+rivals = in_panels(
+    pd.concat(
+        [
+            pixels.query("who != 'paper' and who != 'null'").assign(data="pixels"),
+            told(by_boosting).assign(data="census"),
+        ],
+        ignore_index=True,
+    )
+    .query("guesses == 'sweep' and (who == 'ours' or attack == 'label inference')")
+    .assign(line=lambda rows: rows["attack"].where(rows["who"] == "ours", "its placebo"))
+)
+# and by the passes of the reference model
+by_passes = audits.query(
+    "start == @FRESH and mechanism == 'LP-1ST' and epsilon != 10 and not calibrated"
+    " and (game == 'observational' or game == 'null' and epsilon == inf) and guesses == '1%'"
+    " and (played_on == 'training' or attack == 'label inference')"
+)
+by_passes = by_passes.assign(
+    target=by_passes["epsilon"]
+    .map({math.inf: "no protection (ε = ∞)", 1.0: "ε = 1"})
+    .where(by_passes["game"] == "observational", "labels never used (ε = 0)"),
+    line=by_passes["attack"].where(by_passes["played_on"] == "training", "its placebo"),
+)
 # TODO(obs-networks): as above
 claim(
     "OBS-8",
@@ -349,6 +400,12 @@ claim(
     check=sum(ratio) / len(ratio) > 0.85 * max(sum(label), sum(calibration)) / len(label)
     and ratio_all < label_all,
 )
+
+# "Against that one nothing is found ... against any other", of one that never used the labels
+never = by_passes.query("game == 'null' and line == 'label inference'")
+never = never.groupby("passes")["bound"].mean()
+assert never[PASSES] < 0.3 < never.drop(PASSES).min()
+assert never[4] > 0.6
 
 # The headline: an observational audit finds what an interventional one finds
 
@@ -372,6 +429,9 @@ silence = told(calibrated, boosted).query(
 assert silence["bound"].mean() < 0.05
 # "On the census the observational audit is never below the interventional one but for the spread of
 # trainings, and the two agree without noise: 1.31 and 1.24. At ε = 2 it is .62 and .26"
+# "On pixels it says half as much again as is leaked"
+on_pixels = apart.loc[("pixels", "LP-1ST", math.inf)]
+assert 1.3 < on_pixels["observational"] / on_pixels["interventional"] < 1.9
 told_apart = apart.loc["census", ["observational", "interventional"]]
 assert (told_apart["observational"] > told_apart["interventional"] - 0.02).all()
 assert told_apart.loc["LP-1ST", math.inf].round(2).tolist() == [1.31, 1.24]
