@@ -332,61 +332,10 @@ by_passes = by_passes.assign(
     .where(by_passes["game"] == "observational", "labels never used (ε = 0)"),
     line=by_passes["attack"].where(by_passes["played_on"] == "training", "its placebo"),
 )
+sharper = alike.query("game == 'observational' and calibrated")
 sharp = [
-    mean(alike.query("game == 'observational' and calibrated"), **cell, attack=attack)
-    for cell in ({"mechanism": "LP-1ST", "epsilon": math.inf},)
-    for attack in PAPER_TEXTS
+    mean(sharper, mechanism="LP-1ST", epsilon=math.inf, attack=attack) for attack in PAPER_TEXTS
 ]
-# TODO(obs-networks): as above
-claim(
-    "OBS-8",
-    paper="RMIA slightly above both others at large ε (figure, no numbers)",
-    measured=f"networks on pixels, ε = 10 and ∞: RMIA {ends(ratio)}, label inference "
-    f"{ends(label)}, calibration {ends(calibration)}; census, ε = ∞: RMIA {ratio_all:.2f}",
-    verdict="reproduced",
-    why="By the paper's recipe RMIA is slightly ahead on images, on average over mechanisms. Varied: "
-    "it stays so by the reference's passes (OBS-F9); with a calibrated reference label inference "
-    f"is ahead ({sharp[0]:.2f} against {sharp[2]:.2f} for LP-1ST), and its placebo louder. On the "
-    "census, which the paper does not try, RMIA finds half as much as the others.",
-    figure=("OBS-F1", "OBS-F9"),
-    check=sum(ratio) > max(sum(label), sum(calibration))
-    and ratio_all < 0.6 * label_all
-    and sharp[0] > sharp[2],
-)
-# "RMIA still reports 0.20, with a placebo of 0.01; difficulty calibration reports 0.01"
-blind = {"mechanism": "drawn labels", "guesses": "1%", "epsilon": 0.0}
-heads = stored("obs-images")
-seen = [
-    mean(heads, **blind, attack="RMIA", played_on="training"),
-    mean(heads, **blind, attack="RMIA", played_on="placebo"),
-    mean(heads, **blind, attack="difficulty calibration", played_on="training"),
-]
-assert [f"{value:.2f}" for value in seen] == ["0.20", "0.01", "0.01"]
-
-# what the figure draws
-rivals = in_panels(
-    pd.concat(
-        [
-            pixels.query("who != 'paper' and who != 'null'").assign(data="pixels"),
-            told(by_boosting).assign(data="census"),
-        ],
-        ignore_index=True,
-    )
-    .query("guesses == 'sweep' and (who == 'ours' or attack == 'label inference')")
-    .assign(line=lambda rows: rows["attack"].where(rows["who"] == "ours", "its placebo"))
-)
-# and by the passes of the reference model
-by_passes = audits.query(
-    "start == @FRESH and mechanism == 'LP-1ST' and epsilon != 10 and not calibrated"
-    " and (game == 'observational' or game == 'null' and epsilon == inf) and guesses == '1%'"
-    " and (played_on == 'training' or attack == 'label inference')"
-)
-by_passes = by_passes.assign(
-    target=by_passes["epsilon"]
-    .map({math.inf: "no protection (ε = ∞)", 1.0: "ε = 1"})
-    .where(by_passes["game"] == "observational", "labels never used (ε = 0)"),
-    line=by_passes["attack"].where(by_passes["played_on"] == "training", "its placebo"),
-)
 # TODO(obs-networks): as above
 claim(
     "OBS-8",
@@ -394,11 +343,15 @@ claim(
     measured=f"networks on pixels, ε = 10 and ∞: RMIA {ends(ratio)}, label inference "
     f"{ends(label)}, calibration {ends(calibration)}; census, ε = ∞: RMIA {ratio_all:.2f}",
     verdict="partly",
-    why="On images RMIA is level with the others or slightly above. On the census, which the paper "
-    "does not try, it is behind. Which is ahead turns with the reference's passes (OBS-F9).",
+    why="By the paper's rule, the best of 100 shares, RMIA is slightly ahead on images, on average "
+    "over mechanisms. Varied: with 1% of guesses it is ahead by references of few passes only "
+    "(OBS-F9); with a calibrated reference label inference is ahead "
+    f"({sharp[0]:.2f} against {sharp[2]:.2f} for LP-1ST), and its placebo louder. On the census, "
+    "which the paper does not try, RMIA finds half as much as the others.",
     figure=("OBS-F1", "OBS-F9"),
-    check=sum(ratio) / len(ratio) > 0.85 * max(sum(label), sum(calibration)) / len(label)
-    and ratio_all < label_all,
+    check=sum(ratio) > max(sum(label), sum(calibration))
+    and ratio_all < 0.6 * label_all
+    and sharp[0] > sharp[2],
 )
 
 # "Against that one nothing is found ... against any other", of one that never used the labels
@@ -427,11 +380,10 @@ silence = told(calibrated, boosted).query(
     " and played_on == 'placebo'"
 )
 assert silence["bound"].mean() < 0.05
-# "On the census the observational audit is never below the interventional one but for the spread of
-# trainings, and the two agree without noise: 1.31 and 1.24. At ε = 2 it is .62 and .26"
 # "On pixels it says half as much again as is leaked"
 on_pixels = apart.loc[("pixels", "LP-1ST", math.inf)]
 assert 1.3 < on_pixels["observational"] / on_pixels["interventional"] < 1.9
+# "always in the direction of more", "1.31 and 1.24", "At ε = 2 ... .62, and .26 is leaked"
 told_apart = apart.loc["census", ["observational", "interventional"]]
 assert (told_apart["observational"] > told_apart["interventional"] - 0.02).all()
 assert told_apart.loc["LP-1ST", math.inf].round(2).tolist() == [1.31, 1.24]
