@@ -1,9 +1,9 @@
 """What a student betrays of its teachers' labels, by how many teachers there are.
 
 PATE with 200 teachers and 1,000 votes is not found to leak (`obs-catboost`), where the paper finds
-more than in any other mechanism. Nothing here is private: there is no noise, and the student asks
-about everybody. Still a vote hides what one teacher has learnt by heart, and the fewer they are,
-the less.
+about as much as in any other mechanism. Nothing here is private: there is no noise, and the student
+asks about everybody. Still a vote hides what one teacher has learnt by heart, and the fewer they
+are, the less.
 """
 
 import math
