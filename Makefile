@@ -1,6 +1,7 @@
 # Two commands matter: `make book` and `make test`. Each sets up what is missing.
 
 PYTHON ?= python3.11
+CHROMIUM ?= chromium
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 SITE_PACKAGES := "import sysconfig; print(sysconfig.get_path('purelib'))"
@@ -27,6 +28,14 @@ slow-test: $(INSTALLED)  ## the simulations that take too long for every commit 
 student: $(INSTALLED)  ## notebooks without solutions in a zip, each run up to its gaps
 	$(BIN)/python book/student.py _build/auditkit-student.zip
 	$(BIN)/python book/student.py --check _build/auditkit-student.zip
+
+slides:  ## a PDF of each lecture deck in _build/slides (after make book)
+	mkdir -p _build/slides
+	for deck in _build/html/book/decks/*.html; do \
+		$(CHROMIUM) --headless --no-sandbox --disable-gpu --virtual-time-budget=30000 \
+		--no-pdf-header-footer --print-to-pdf=_build/slides/$$(basename $$deck .html).pdf \
+		"file://$(CURDIR)/$$deck" || exit 1; \
+	done
 
 lint: $(INSTALLED)  ## ruff on code and notebook cells, codespell, CITATION.cff
 	$(BIN)/ruff check .
@@ -71,4 +80,4 @@ node_modules: package.json package-lock.json
 	npm ci --ignore-scripts --no-audit --no-fund
 	touch $@
 
-.PHONY: help book test site-test slow-test student lint types imports check workflows bench lock clean
+.PHONY: help book test site-test slow-test student slides lint types imports check workflows bench lock clean

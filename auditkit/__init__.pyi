@@ -1,5 +1,15 @@
+from . import accounting as accounting
+from . import attacks as attacks
+from . import bounds as bounds
+from . import claims as claims
+from . import coins as coins
 from . import datasets as datasets
+from . import evidence as evidence
+from . import figures as figures
+from . import loops as loops
+from . import mechanisms as mechanisms
 from . import models as models
+from . import thresholds as thresholds
 from ._version import __version__ as __version__
 from .accounting import dp_sgd_epsilon as dp_sgd_epsilon
 from .accounting import group_privacy as group_privacy

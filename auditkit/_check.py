@@ -9,12 +9,14 @@ import re
 from collections.abc import Collection, Sized
 from decimal import Decimal
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditkit._types import Bools, Floats, Ints, Randomness
+
+Choice = TypeVar("Choice", bound=object)
 
 
 def fraction(name: str, value: float) -> float:
@@ -74,7 +76,7 @@ def whole(name: str, value: float, *, least: int = 0) -> int:
     return int(number)
 
 
-def choice(name: str, value: Any, options: Collection[str]) -> str:
+def choice(name: str, value: Choice, options: Collection[str]) -> Choice:
     """Return `value` if it is one of `options`."""
     if not isinstance(value, str) or value not in options:
         listed = ", ".join(repr(option) for option in options)

@@ -6,10 +6,12 @@ add/remove number (12.30 where 28.37 is right). Without subsampling the closed f
 mechanism answers, exactly and for every δ.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import lru_cache
 from math import exp, inf, log, log1p, sqrt
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,7 +42,7 @@ def dp_sgd_epsilon(
     sampling_rate: float,
     steps: int,
     delta: float,
-    adjacency: str,
+    adjacency: Literal["add/remove", "substitute"],
 ) -> float:
     """Return an upper bound on ε for DP-SGD with Poisson sampling.
 
@@ -101,7 +103,7 @@ def noise_multiplier_for(
     sampling_rate: float,
     steps: int,
     delta: float,
-    adjacency: str,
+    adjacency: Literal["add/remove", "substitute"],
 ) -> float:
     """Return the least noise multiplier for which `dp_sgd_epsilon` is at most `epsilon`.
 

@@ -9,6 +9,8 @@ to others, since whoever edits the file can make the digest anew. No file shows 
 followed the coins, nor that these are the first that were tossed. A result names these conditions.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os
@@ -24,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from auditkit import _check
+from auditkit._files import write_whole
 from auditkit._types import Bools
 from auditkit.thresholds import TEN, Bonferroni, Fixed, MultiSplit, Split, Sweep, Threshold
 
@@ -124,23 +127,14 @@ class Coins:
 
         To toss until the coins please would make them unfair; so they are not overwritten.
         """
-        target = Path(path)
-        half = target.with_name(f"{target.name}.{os.getpid()}.part")
-        target.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(self._content() | {"sha256": self.digest}, indent=1)
         try:
-            with half.open("w", encoding="ascii") as file:
-                file.write(text + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            os.link(half, target)  # which fails where there is a file, unlike a move
+            write_whole(Path(path), (text + "\n").encode("ascii"), new=True)
         except FileExistsError:
             raise FileExistsError(
-                f"path must be a new file, and {str(target)!r} is there: coins are tossed once. If "
-                "they were never used, remove it by hand"
+                f"path must be a new file, and {os.fspath(path)!r} is there: coins are tossed "
+                "once. If they were never used, remove it by hand"
             ) from None
-        finally:
-            half.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -187,11 +181,11 @@ class Coins:
 def toss_coins(
     ids: ArrayLike,
     *,
-    method: Method,
+    method: Literal["one-run", "one-run-fdp", "two-worlds"],
     threshold: Threshold = TEN,
     delta: float = 1e-5,
     confidence: float = 0.95,
-    family: str | None = None,
+    family: Literal["gaussian", "pure", "approx"] | None = None,
 ) -> Coins:
     """Toss a fair coin for each example, before training, and keep the plan of the audit with it.
 

@@ -7,7 +7,7 @@ members and the lowest as non-members. In the two-worlds method it is a cut thro
 """
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -165,7 +165,7 @@ class Split:
     fraction: float = 0.5
     _: KW_ONLY
     seed: int = 0
-    rule: str = "best"
+    rule: Literal["best", "midpoint"] = "best"
 
     def __post_init__(self) -> None:
         _check.fraction("fraction", self.fraction)

@@ -3,10 +3,13 @@
     python book/student.py ZIP            write the zip
     python book/student.py --check ZIP    unpack it and run every notebook up to its gaps
 
-A solution becomes an empty cell. MyST's directives and roles become plain Markdown, so that any
-notebook program shows them. The zip also has the experiments that the chapters import, and a
-README. The package, the data and the stored results come from the clone that the README has
-installed: they are 80 MB, and one clone serves all notebooks.
+A solution goes, and what a student fills in stays: the cell tagged `exercise`, with its signature,
+and the one tagged `check`, with its asserts, as nbgrader knows them. MyST's directives and roles
+become plain Markdown, and citations names and years, so that any notebook program shows them.
+Cells that the book hides are folded, and its own checks are left out. The zip also has the
+experiments that the chapters import, and a README. The package, the data and the stored results
+come from the clone that the README has installed: they are 80 MB, and one clone serves all
+notebooks.
 """
 
 import argparse
@@ -18,7 +21,7 @@ import sys
 import tempfile
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +29,7 @@ import jupytext
 import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
+from pybtex.database import Person, parse_file
 
 ROOT = Path(__file__).parents[1]
 FOLDER = "auditkit-student"
@@ -44,7 +48,8 @@ README = f"""\
    `PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu` before it. PyTorch has no such build
    for Macs with Intel processors: use Colab there.
 3. Start `jupyter lab` in this folder, which holds `experiments`, and open `foundations.ipynb`.
-4. Fill the empty cell below each exercise. The rest runs as it is; the book has the solutions.
+4. Fill in the cell below each exercise, then run the one after it: its asserts pass, or say what
+   is missing. The rest runs as it is; the book has the solutions. `nbgrader` reads the notebooks.
 """
 
 INSTALL = f"""\
@@ -59,6 +64,7 @@ if importlib.util.find_spec("auditkit") is None:
     sys.path.insert(0, "..")  # a running kernel does not see what was installed in place"""
 
 SOLUTION = re.compile(r"^(`{3,})\{solution\} (?P<label>\S+)\n.*?^\1$", re.MULTILINE | re.DOTALL)
+LABELS = re.compile(r"^`{3,}\{exercise\}[^\n]*\n:label: (\S+)", re.MULTILINE)
 STARTS = re.compile(r"^`{3,}\{solution-start\} (\S+)\n.*?^`{3,}$", re.MULTILINE | re.DOTALL)
 ENDS = re.compile(r"^`{3,}\{solution-end\}\n`{3,}$", re.MULTILINE)
 BLOCK = re.compile(
@@ -81,8 +87,7 @@ def exercises(text: str) -> list[Exercise]:
     """Return the exercises of a chapter that have a solution, in order."""
     solved = {match["label"]: False for match in SOLUTION.finditer(text)}
     solved |= dict.fromkeys(STARTS.findall(text), True)
-    labels = re.findall(r"^`{3,}\{exercise\}[^\n]*\n:label: (\S+)", text, re.MULTILINE)
-    return [Exercise(label, solved[label]) for label in labels if label in solved]
+    return [Exercise(label, solved[label]) for label in LABELS.findall(text) if label in solved]
 
 
 def without_solutions(notebook: NotebookNode) -> NotebookNode:
@@ -92,7 +97,7 @@ def without_solutions(notebook: NotebookNode) -> NotebookNode:
     for cell in notebook.cells:
         text = cell.source
         if cell.cell_type != "markdown":
-            if not inside:
+            if not inside and "remove-cell" not in tags(cell):
                 cells.append(cell)
             continue
         kept = ""
@@ -108,13 +113,46 @@ def without_solutions(notebook: NotebookNode) -> NotebookNode:
             first = min(found, key=lambda match: match.start())
             cells += [new_markdown_cell(kept + text[: first.start()])]
             inside = first.re is STARTS
-            cells += [new_code_cell(GAP) if inside else new_markdown_cell(WORDS)]
+            if not inside:
+                cells += [new_markdown_cell(WORDS)]
+            elif not any("exercise" in tags(one) for one in cells[-2:]):
+                cells += [new_code_cell(GAP)]
             kept, text = "", text[first.end() :]
         cells.append(new_markdown_cell(kept))
     if inside:
         raise ValueError("a solution has a start and no end")
     notebook.cells = [cell for cell in cells if cell.source.strip()]
     return notebook
+
+
+def tags(cell: NotebookNode) -> list[str]:
+    """Return the tags of a cell."""
+    return list(cell.metadata.get("tags", []))
+
+
+def graded(cells: list[NotebookNode]) -> None:
+    """Say of each cell what it is to nbgrader: an answer, its check, or an answer in words."""
+    label = ""
+    for cell in cells:
+        if found := LABELS.findall(cell.source):
+            label = found[-1]
+        if "exercise" in tags(cell):
+            about = {"grade": False, "solution": True, "locked": False}
+        elif "check" in tags(cell):
+            about = {"grade": True, "solution": False, "locked": True, "points": 1}
+        elif cell.source == WORDS:
+            about = {"grade": True, "solution": True, "locked": False, "points": 1}
+        else:
+            continue
+        name = f"{label}-asserts" if "check" in tags(cell) else label
+        cell.metadata["nbgrader"] = {"schema_version": 3, "grade_id": name, "task": False, **about}
+
+
+def folded(cells: list[NotebookNode]) -> None:
+    """Fold the cells that the book folds."""
+    for cell in cells:
+        if "hide-input" in tags(cell) or "hide-cell" in tags(cell):
+            cell.metadata["jupyter"] = {"source_hidden": True}
 
 
 def plain(text: str, names: set[str]) -> str:
@@ -124,12 +162,35 @@ def plain(text: str, names: set[str]) -> str:
     """
     text = re.sub(r"^\([\w-]+\)=\n", "", text, flags=re.MULTILINE)
     text = BLOCK.sub(_block, text)
-    text = re.sub(r"\{cite(?::[a-z]+)?\}`([^`]+)`", r"[\1]", text)
+    text = re.sub(r"\{cite(:t)?(?::[a-z]+)?\}`([^`]+)`", _citation, text)
     text = re.sub(r"\{(?:term|prf:ref|ref|numref)\}`([^`<]+)(?: <[^>]*>)?`", r"*\1*", text)
     text = re.sub(r"\{(?:func|class|meth|mod)\}`~[\w.]*?(\w+)`", r"`\1`", text)
     text = re.sub(r"\$\$ \(([\w-]+)\)", r"\\tag{\1}$$", text)
     text = re.sub(r"\{eq\}`([\w-]+)`", r"(\1)", text)
     return re.sub(r"\[([^\]]+)\]\(((?!https?:)[^)\s]*)\)", partial(_link, names), text).strip()
+
+
+def _citation(match: re.Match[str]) -> str:
+    """Return names and years: in the sentence, or in brackets after it."""
+    works = [cited()[key.strip()] for key in match[2].split(",")]
+    if match[1]:
+        return " and ".join(f"{names} ({year})" for names, year in works)
+    return "(" + "; ".join(f"{names} {year}" for names, year in works) + ")"
+
+
+@cache
+def cited() -> dict[str, tuple[str, str]]:
+    """Return who wrote each work that the book cites, and when."""
+    entries = parse_file(ROOT / "book" / "references.bib").entries
+    return {
+        key: (_names(one.persons.get("author", [])) or key, one.fields.get("year", "n.d."))
+        for key, one in entries.items()
+    }
+
+
+def _names(persons: list[Person]) -> str:
+    last = [" ".join(person.prelast_names + person.last_names).strip("{}") for person in persons]
+    return f"{last[0]} et al." if len(last) > 2 else " and ".join(last)
 
 
 def _link(names: set[str], match: re.Match[str]) -> str:
@@ -144,7 +205,8 @@ def _block(match: re.Match[str]) -> str:
     body = re.sub(r"^:[\w-]+:.*\n", "", match["body"], flags=re.MULTILINE).strip()
     body = BLOCK.sub(_block, body)
     if kind == "exercise":
-        return f"**Exercise** `{options['label']}`\n\n{body}"
+        head = f"**Exercise** `{options['label']}`" + (f" {title}" if title else "")
+        return f"{head}\n\n{body}"
     if kind == "admonition":
         head = title
     elif kind == "widget":
@@ -160,6 +222,8 @@ def _block(match: re.Match[str]) -> str:
 def notebook_of(path: Path, names: set[str]) -> NotebookNode:
     """Return the student's notebook of a chapter, one of those of the given names."""
     notebook = without_solutions(jupytext.read(path, fmt="md:myst"))
+    graded(notebook.cells)
+    folded(notebook.cells)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = plain(cell.source, names)
@@ -217,7 +281,10 @@ def check(zipped: Path) -> int:
 
 
 def run(path: Path) -> str | None:
-    """Execute a notebook where it lies; return what went wrong, or None."""
+    """Execute a notebook where it lies, but for its checks; return what went wrong, or None."""
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells = [cell for cell in notebook.cells if "check" not in tags(cell)]
+    nbformat.write(notebook, path)
     command = [sys.executable, "-m", "jupytext", "--quiet", "--to", "ipynb", "--execute"]
     one = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
     done = subprocess.run(

@@ -35,6 +35,9 @@ from auditkit.figures import (
     svg,
     table,
 )
+from auditkit.figures import (
+    style as looks,
+)
 
 MODULE = sys.modules["auditkit.figures.address"]
 LIGHT, DARK = "#ffffff", ("#121212", "#14181e")
@@ -134,6 +137,24 @@ def seen(color, sight):
 @pytest.mark.parametrize("page", [LIGHT, *DARK])
 def test_every_role_stands_out_from_the_page(role, page):
     assert contrast(PALETTE[role]["color"], page) >= 3.0
+
+
+@pytest.mark.parametrize("role", PALETTE)
+@pytest.mark.parametrize(
+    ("page", "ink"), [(LIGHT, "#323232"), *((dark, "#ced6dd") for dark in DARK)]
+)
+def test_a_label_can_be_read_on_the_page(role, page, ink):
+    own, text = np.array(to_rgb(PALETTE[role]["color"])), np.array(to_rgb(ink))
+    assert contrast(looks.LABEL_SHARE * own + (1 - looks.LABEL_SHARE) * text, page) >= 4.5
+
+
+def test_a_label_in_colour_is_mixed_with_the_text_around_it():
+    figure = plt.figure()
+    figure.text(0.5, 0.5, "ours", color=PALETTE["ours"]["color"])
+    figure.text(0.5, 0.1, "plain", color=INK)
+    drawn = svg(figure, "mixed", "Two words.")
+    assert drawn.count("color-mix(in srgb, #0064de 60%, currentColor)") == 1
+    assert drawn.count("color-mix") == 1
 
 
 @pytest.mark.parametrize("sight", SIGHT)
@@ -351,6 +372,13 @@ def test_an_interval_in_a_table_does_not_break_before_its_sign(tmp_path):
     table = citable(None, "FND-T1", data, title="A bound", directory=tmp_path)
     assert "<td>0.50\N{NO-BREAK SPACE}± 0.10</td>" in table._repr_html_()
     assert "0.50 ± 0.10" in (tmp_path / "FND-T1.csv").read_text()
+
+
+@pytest.mark.parametrize(("rows", "folded"), [(12, False), (13, True)])
+def test_a_table_of_more_than_twelve_rows_is_folded(tmp_path, rows, folded):
+    data = pd.DataFrame({"run": range(rows)})
+    drawn = citable(None, "FND-T9", data, title="Runs", sources=[], directory=tmp_path)
+    assert (f"<details><summary>All {rows} rows</summary>" in drawn.html) is folded
 
 
 def test_a_table_is_readable_as_it_is_and_has_no_picture(tmp_path):

@@ -7,6 +7,4 @@ how many guesses are made of them in `thresholds`, and what these prove in `boun
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__, submod_attrs={"propensity": ["propensity_bootstrap"]}
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

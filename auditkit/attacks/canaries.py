@@ -23,6 +23,7 @@ computed on the device where its weights are, in double precision.
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
@@ -80,7 +81,7 @@ def train_reference(
     learning_rate: float,
     sampling_rate: float = 1.0,
     clip: float | None = None,
-    optimizer: str = "sgd",
+    optimizer: Literal["sgd", "adam"] = "sgd",
     rng: Randomness,
 ) -> Reference:
     """Train the reference model on which canaries are crafted, without noise.
@@ -196,7 +197,7 @@ def crafted_input(
     *,
     steps: int = 1000,
     learning_rate: float = 0.003,
-    objective: str = "norm",
+    objective: Literal["norm", "printed"] = "norm",
     rng: Randomness,
 ) -> Floats:
     r"""Craft the input of scenario S3, whose gradient points against that of z.

@@ -7,6 +7,8 @@ the audited model's confidence speaks for is the score. A higher score means mem
 `auditkit.models.training.fit_many` trains small shadow models all at once.
 """
 
+from __future__ import annotations
+
 from typing import Literal
 
 import numpy as np

@@ -6,7 +6,7 @@ would make its scores mean nothing is refused.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -79,7 +79,7 @@ def score_model(
     members: Labelled,
     others: Labelled,
     *,
-    attack: str = "loss",
+    attack: Literal["loss", "calibrated", "rmia", "label-inference"] = "loss",
     reference: Model | None = None,
     population: Labelled | None = None,
     seed: int = 0,

@@ -4,6 +4,8 @@ No shadow model is trained. From public examples, which the audited model was no
 law of its statistic is learnt as a function of the example. A member lies high in that law.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -15,7 +15,7 @@ from scipy.special import betainc
 from auditkit._types import Bools, Floats, Ints
 from auditkit.bounds.clopper_pearson import upper_limit
 from auditkit.bounds.result import Bound
-from auditkit.bounds.two_worlds import FIXED, two_worlds
+from auditkit.bounds.two_worlds import FIXED, Limits, two_worlds
 from auditkit.evidence import ErrorCounts, GuessCounts, Scores
 from auditkit.thresholds import Fixed, Split
 
@@ -201,13 +201,13 @@ class TwoWorldsGame:
 
     Attributes
     ----------
-    method : str
+    method : {"clopper-pearson", "gaussian"}
         As in `two_worlds`.
     delta : float
         The δ at which ε is stated.
     """
 
-    method: str
+    method: Limits
     delta: float
 
     def check(self, scores: Scores) -> None:

@@ -1,9 +1,11 @@
 """Label inference that leaves the training alone: which label is the example's own."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,12 +46,12 @@ def observational_label(
     *,
     placebo_scores: ArrayLike | None = None,
     placebo_chosen: ArrayLike | None = None,
-    tau: float | str = 0.0,
-    family: str | Callable[[float], TradeOff] = "gaussian",
+    tau: float | Literal["placebo"] = 0.0,
+    family: Literal["gaussian", "pure"] | Callable[[float], TradeOff] = "gaussian",
     delta: float = 1e-5,
     threshold: Threshold = ONE_PERCENT,
     confidence: float = 0.95,
-) -> Bound:
+) -> Bound[float]:
     """Bound the ε of label privacy from an observational label inference game.
 
     For each example the attacker is shown its true label or one drawn from a reference model, by a

@@ -6,8 +6,10 @@ private mechanism allows. `one_run` reads it under (ε, δ), `one_run_fdp` under
 functions.
 """
 
+from __future__ import annotations
+
 import math
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 from numba import njit, prange
@@ -29,6 +31,30 @@ FIXED_NUMBER = "The number of guesses was fixed in advance."
 SHARE_OF_CHANCE = 0.9
 
 
+@overload
+def one_run(
+    correct: int,
+    guesses: int,
+    examples: int,
+    *,
+    delta: float = ...,
+    confidence: float = ...,
+    method: Literal["exact", "steinke"] = ...,
+    choices: int = ...,
+    guesses_fixed: bool = ...,
+) -> Bound[float]: ...
+@overload
+def one_run(
+    correct: ArrayLike,
+    guesses: ArrayLike,
+    examples: ArrayLike,
+    *,
+    delta: float = ...,
+    confidence: float = ...,
+    method: Literal["exact", "steinke"] = ...,
+    choices: int = ...,
+    guesses_fixed: bool = ...,
+) -> Bound[Any]: ...
 def one_run(
     correct: ArrayLike,
     guesses: ArrayLike,
@@ -36,10 +62,10 @@ def one_run(
     *,
     delta: float = 1e-5,
     confidence: float = 0.95,
-    method: str = "exact",
+    method: Literal["exact", "steinke"] = "exact",
     choices: int = 2,
     guesses_fixed: bool = True,
-) -> Bound:
+) -> Bound[Any]:
     """Return the largest ε that the correct guesses of one run rule out at `delta`.
 
     No valid bound can be larger: under (ε, δ)-DP, at least v of r guesses on m coins are right with

@@ -4,9 +4,11 @@
 certificate, and gives the least private curve of a family that the count rules out.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 from numba import njit, prange
@@ -26,7 +28,7 @@ from auditkit.bounds.tradeoff import (
     normal_quantile,
 )
 
-Family: TypeAlias = str | Callable[[float], TradeOff]
+Family: TypeAlias = Literal["gaussian", "pure"] | Callable[[float], TradeOff]
 
 _GAUSSIAN, _PURE = 0, 1
 _EXACT = 1e-6  # the relative gap to the best possible ε at which a bound is called exact
@@ -34,6 +36,30 @@ _SHORT = 0.05  # steps at which the series below are exact to 1e-9
 _COMPILED = {"gaussian": _GAUSSIAN, "pure": _PURE}
 
 
+@overload
+def one_run_fdp(
+    correct: int,
+    guesses: int,
+    examples: int,
+    *,
+    family: Family = ...,
+    delta: float = ...,
+    tau: float = ...,
+    confidence: float = ...,
+    method: Literal["recursion", "certificate"] = ...,
+) -> Bound[float]: ...
+@overload
+def one_run_fdp(
+    correct: ArrayLike,
+    guesses: ArrayLike,
+    examples: ArrayLike,
+    *,
+    family: Family = ...,
+    delta: float = ...,
+    tau: float = ...,
+    confidence: float = ...,
+    method: Literal["recursion", "certificate"] = ...,
+) -> Bound[Any]: ...
 def one_run_fdp(
     correct: ArrayLike,
     guesses: ArrayLike,
@@ -43,8 +69,8 @@ def one_run_fdp(
     delta: float = 1e-5,
     tau: float = 0.0,
     confidence: float = 0.95,
-    method: str = "recursion",
-) -> Bound:
+    method: Literal["recursion", "certificate"] = "recursion",
+) -> Bound[Any]:
     """Return the ε at `delta` of the least private curve of a family that one run rules out.
 
     Parameters

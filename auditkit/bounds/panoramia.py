@@ -6,6 +6,8 @@ that also sees the model bounds c + ε from below. The difference of the two low
 measurement ε̃. It is not a lower bound on ε.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from math import ceil, floor
 

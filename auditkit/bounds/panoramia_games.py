@@ -6,6 +6,7 @@ same games bound ε.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -134,7 +135,7 @@ def real_games(
 def one_run_games(
     scores: PairedScores,
     *,
-    guess: str = "both",
+    guess: Literal["both", "members"] = "both",
     flips: int = 10,
     confidence: float = 0.95,
     rng: Randomness,

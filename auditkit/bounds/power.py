@@ -8,6 +8,8 @@ standard deviation of 1, which is the best that any attack gets from a mechanism
 After an audit, `would_find` says what an attack of some accuracy would have shown.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +34,7 @@ SHARES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)  # of guesses, that a plan choos
 CUTS = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005)  # shares of runs above one
 ALL = Fixed(guesses=1.0)
 MOST = 10_000_000  # examples; a plan that takes more is no plan
+FINITE = 1e-5  # the δ of the true ε, where that of the bound is 0: a Gaussian ε is infinite there
 
 
 @dataclass(frozen=True)
@@ -391,13 +394,15 @@ def would_find(bound: Bound, accuracy: float, *, power: float = 0.8) -> float:
     """
     chance, power = _check.fraction("accuracy", accuracy), _check.fraction("power", power)
     details, rule = bound.details, str(bound.details.get("threshold", ""))
-    if bound.confidence is None or np.ndim(bound.epsilon) or "kept" in details:
+    counted_plainly = {"guesses", "negatives"} & set(details) and "kept" not in details
+    if bound.confidence is None or np.ndim(bound.epsilon) or not counted_plainly:
         raise ValueError(f"bound must be of one run or of two worlds, of one count, got {bound}")
     part = {"Bonferroni": 1.0 / details.get("candidates", 1), "MultiSplit": 0.5}
     level = (1.0 - bound.confidence) * part.get(rule.partition("(")[0], 1.0)
     settings: Any = {"delta": bound.delta, "confidence": 1.0 - level}
     if "guesses" in details:
         theorem = one_run_fdp if "mu" in details else one_run
+        settings |= {"tau": details["tau"]} if "mu" in details else {}
         guesses = details["guesses"]
         right = int(binom.ppf(1.0 - power, guesses, chance))
         return float(theorem(right, guesses, details["examples"], **settings).epsilon)
@@ -418,6 +423,43 @@ def would_find(bound: Bound, accuracy: float, *, power: float = 0.8) -> float:
     order = np.argsort(-epsilons, kind="stable")
     reached = np.searchsorted(weights[order].cumsum(), power)
     return float(epsilons[order][reached])
+
+
+def best_would_find(bound: Bound, epsilon: float, *, power: float = 0.8) -> float:
+    """Return the ε that the best attack would have found of a mechanism with a true ε.
+
+    The mechanism is taken to be Gaussian, as in `plan`, and the design to be that of `bound`.
+
+    Parameters
+    ----------
+    bound : Bound
+        As in `would_find`.
+    epsilon : float
+        The true ε at the bound's δ, or at 1e-5 where that is 0.
+    power : float
+        As in `would_find`.
+
+    Returns
+    -------
+    float
+        ε at the bound's own δ and confidence.
+
+    References
+    ----------
+    `accuracy` of the guesses that were made, or for two worlds of the cut in the middle, and
+    `would_find`.
+
+    Examples
+    --------
+    >>> bound = one_run(540, 1000, 10_000)
+    >>> [round(best_would_find(bound, true), 2) for true in (1.0, 2.0, 4.0)]
+    [0.39, 0.88, 1.8]
+    """
+    mu = mu_of(_check.positive("epsilon", epsilon), bound.delta or FINITE)
+    share = 1.0
+    if "guesses" in bound.details:
+        share = bound.details["guesses"] / bound.details["examples"]
+    return would_find(bound, min(accuracy(share, mu), 1.0 - 1e-15), power=power)
 
 
 def _possible(setting: Setting, share: float, mu: float) -> bool:

@@ -5,8 +5,10 @@ how likely such counts are if the promise holds. `p_value` gives the largest cha
 mechanism within the promise leaves to counts as extreme as these.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -97,7 +99,7 @@ def p_value_from_scores(
     members: ArrayLike,
     promise: TradeOff,
     *,
-    method: str,
+    method: Literal["one-run", "two-worlds"],
     threshold: Threshold = TEN,
 ) -> float:
     """Return how likely scores as extreme as these are, at most, if a promise holds.

@@ -4,6 +4,8 @@ The corrections of `zero_run` are as good as the propensities that they are give
 that those are right, but a rival who sees more in the examples can prove that they are wrong.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -164,7 +166,7 @@ class CalibrationBin:
     high: float
 
     @classmethod
-    def of(cls, chances: Floats, members: Bools) -> "CalibrationBin":
+    def of(cls, chances: Floats, members: Bools) -> CalibrationBin:
         """Compare what was said of examples with what they are."""
         number, own = members.size, int(members.sum())
         low, high = limits(own, number, 0.025)

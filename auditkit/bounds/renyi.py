@@ -10,9 +10,11 @@ divergence can lie far below the sum of the marginal ones. And a sum of audited 
 with the confidence of all of them together, not of one.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numba import njit
@@ -181,7 +183,7 @@ def renyi_audit(
     counts_q: ArrayLike,
     orders: ArrayLike,
     *,
-    method: str = "2-cut",
+    method: Literal["2-cut", "k-cut", "2-cut bootstrap", "k-cut bootstrap"] = "2-cut",
     confidence: float = 0.95,
     cut: Iterable[int] | None = None,
     rng: int | np.random.Generator = 0,
@@ -307,7 +309,7 @@ def appendix_b_bound(
     orders: ArrayLike,
     *,
     cut: Iterable[int] | None = None,
-    intervals: str = "goodman",
+    intervals: Literal["goodman", "sison-glaz"] = "goodman",
     confidence: float = 0.95,
 ) -> RenyiBound:
     r"""Bound the Rényi divergence by the formulas printed in Appendix B of PRED.

@@ -1,11 +1,14 @@
 """What a number means: every audit returns a `Bound`, never a bare float."""
 
+import importlib
+import json
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from html import escape
 from math import isfinite
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +16,8 @@ from numpy.typing import ArrayLike
 from auditkit import _check
 from auditkit._types import Floats
 
+# float for counts that are numbers, an array for arrays
+E = TypeVar("E", bound=float | Floats, covariant=True)
 Claim = Literal["lower bound", "estimate", "upper bound"]
 SAFE_SIDE: dict[str, str] = {
     "lower bound": ROUND_FLOOR,
@@ -22,7 +27,7 @@ SAFE_SIDE: dict[str, str] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Bound:
+class Bound(Generic[E]):
     """A statement about ε, with all that is needed to read it.
 
     Attributes
@@ -52,9 +57,15 @@ class Bound:
     --------
     >>> print(Bound(1.25, 1e-5, 0.95, "lower bound", "add/remove", "one run"))
     ε ≥ 1.250 at δ = 1e-05 with 95% confidence (lower bound, add/remove adjacency; one run)
+
+    Bounds of one δ, claim, adjacency and confidence are ordered by ε; others are not compared.
+
+    >>> small, large = (Bound(e, 0.0, 0.95, "lower bound", "label", "a test") for e in (0.5, 1.5))
+    >>> small < large, max(small, large).epsilon
+    (True, 1.5)
     """
 
-    epsilon: float | Floats
+    epsilon: E
     delta: float
     confidence: float | None
     claim: Claim
@@ -66,6 +77,73 @@ class Bound:
 
     def __post_init__(self) -> None:
         _check.choice("claim", self.claim, SAFE_SIDE)
+
+    def __eq__(self, other: object) -> bool:
+        """Two bounds are equal if every field is, details included."""
+        if not isinstance(other, Bound) or type(other) is not type(self):
+            return NotImplemented
+        return all(
+            _same(getattr(self, item.name), getattr(other, item.name)) for item in fields(self)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.delta, self.confidence, self.claim, self.adjacency, self.method))
+
+    def __lt__(self, other: "Bound[Any]") -> bool:
+        return self._beside(other) < other._beside(self)
+
+    def __le__(self, other: "Bound[Any]") -> bool:
+        return self._beside(other) <= other._beside(self)
+
+    def __gt__(self, other: "Bound[Any]") -> bool:
+        return self._beside(other) > other._beside(self)
+
+    def __ge__(self, other: "Bound[Any]") -> bool:
+        return self._beside(other) >= other._beside(self)
+
+    def _beside(self, other: "Bound[Any]") -> float:
+        """Return ε, if it may be set beside that of another: both say the same kind of thing."""
+        if not isinstance(other, Bound):
+            raise TypeError(f"a bound is compared with bounds, got {other!r}: compare its epsilon")
+        for name in ("delta", "claim", "adjacency", "confidence"):
+            one, two = getattr(self, name), getattr(other, name)
+            if one != two:
+                raise ValueError(
+                    f"bounds must agree in {name} to be compared, got {one!r} and {two!r}"
+                )
+        if np.ndim(self.epsilon):
+            raise ValueError("bounds must be of one ε each to be compared: compare their epsilon")
+        return float(self.epsilon)
+
+    def to_json(self) -> str:
+        """Return all fields as JSON, with the sentence, as ``auditkit explain`` takes them.
+
+        What JSON has no number for is a word, such as "inf".
+
+        Examples
+        --------
+        >>> text = Bound(1.25, 1e-5, 0.95, "lower bound", "add/remove", "one run").to_json()
+        >>> text[:41]
+        '{"epsilon": 1.25, "delta": 1e-05, "confid'
+        """
+        told = {item.name: getattr(self, item.name) for item in fields(self)}
+        return json.dumps(jsonable(told | {"sentence": str(self)}), allow_nan=False)
+
+    def report(self, path: str | os.PathLike[str], *, title: str = "Privacy audit") -> None:
+        """Write a report of one HTML file, whole or not at all.
+
+        It says what the bound says and does not say, what it rests on, and what an audit of this
+        design could have found. ``auditkit audit --report`` has the scores too, and draws them.
+
+        Parameters
+        ----------
+        path : path
+            The file to write.
+        title : str
+            What stands above it: the model, for instance.
+        """
+        # the report stands higher than bounds do, so that it is found by its name
+        importlib.import_module("auditkit.cli.report").write_bound(self, os.fspath(path), title)
 
     def __str__(self) -> str:
         sign = {"lower bound": "≥", "estimate": "≈", "upper bound": "≤"}[self.claim]
@@ -99,6 +177,34 @@ class Bound:
             for name, text in rows
         )
         return f'<table class="auditkit-bound"><tbody>{body}</tbody></table>'
+
+
+def _same(one: Any, two: Any) -> bool:
+    """Say whether two values are equal, arrays in every number."""
+    if isinstance(one, Mapping) and isinstance(two, Mapping):
+        return one.keys() == two.keys() and all(_same(one[name], two[name]) for name in one)
+    if isinstance(one, tuple | list) and isinstance(two, tuple | list):
+        return len(one) == len(two) and all(map(_same, one, two))
+    if isinstance(one, np.ndarray) or isinstance(two, np.ndarray):
+        return np.array_equal(one, two)
+    return bool(one == two)
+
+
+def jsonable(value: Any) -> Any:
+    """Return a value as JSON can hold it; what is not finite becomes a word."""
+    if isinstance(value, Mapping):
+        return {str(name): jsonable(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [jsonable(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return jsonable(value.tolist())
+    if isinstance(value, np.generic):
+        return jsonable(value.item())
+    if isinstance(value, float) and not isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return repr(value)
 
 
 def plain(value: ArrayLike) -> float | Floats:

@@ -5,6 +5,8 @@ Intervals are about examples that could have been drawn in place of these. What 
 the model would show is another question, and takes other trainings.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

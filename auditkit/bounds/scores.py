@@ -1,10 +1,12 @@
 """From raw scores to a bound, with what the choice of a threshold costs."""
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from math import pi, sqrt
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +17,7 @@ from auditkit.bounds.one_run import COINS, one_run
 from auditkit.bounds.one_run_fdp import one_run_fdp
 from auditkit.bounds.result import Bound
 from auditkit.bounds.tradeoff import TradeOff
+from auditkit.bounds.two_worlds import Limits
 from auditkit.bounds.zero_run_game import ZeroRunGame
 from auditkit.coins import Coins, Plan
 from auditkit.evidence import Scores
@@ -24,7 +27,8 @@ Game: TypeAlias = OneRunGame | TwoWorldsGame | ZeroRunGame
 B = TypeVar("B", bound=Bound)
 
 METHODS = ("one-run", "one-run-fdp", "two-worlds")
-TWO_WORLDS = {"approx": "clopper-pearson", "gaussian": "gaussian"}  # families, as it calls them
+# families, as `two_worlds` calls them
+TWO_WORLDS: Mapping[str, Limits] = {"approx": "clopper-pearson", "gaussian": "gaussian"}
 DOUBT = 1e-3  # what a right coin brings about less often than this is doubted
 REPEATED = (
     "Rows that tie have one membership more often than coins of their own allow (chance {:.1g} at "
@@ -69,15 +73,15 @@ def audit_scores(
     scores: ArrayLike,
     members: ArrayLike | Coins,
     *,
-    method: str,
+    method: Literal["one-run", "one-run-fdp", "two-worlds"],
     threshold: Threshold = TEN,
-    family: str | Callable[[float], TradeOff] | None = None,
+    family: Literal["gaussian", "pure", "approx"] | Callable[[float], TradeOff] | None = None,
     delta: float = 1e-5,
     confidence: float = 0.95,
     ids: ArrayLike | None = None,
     member_ids: ArrayLike | None = None,
     fixed_size: bool = False,
-) -> Bound:
+) -> Bound[float]:
     """Bound ε from the scores of a membership attack.
 
     Parameters
@@ -299,9 +303,9 @@ def _game(
     return TwoWorldsGame(limits_of(family), delta)
 
 
-def limits_of(family: object) -> str:
+def limits_of(family: object) -> Limits:
     """Return what `two_worlds` calls a family; None is the default."""
-    asked = "approx" if family is None else family
+    asked: Any = "approx" if family is None else family
     return TWO_WORLDS[_check.choice("family", asked, TWO_WORLDS)]
 
 

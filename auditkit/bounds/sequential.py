@@ -6,6 +6,8 @@ grows on average, so that it hardly ever reaches 20 from 1, however long the bet
 whatever decides when it stops.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from typing import Self, TypeAlias
 
@@ -185,7 +187,7 @@ class SequentialAudit:
     def _goal(self) -> float:
         return float(-np.log(1.0 - self.confidence))
 
-    def _fitted(self) -> "_Round":
+    def _fitted(self) -> _Round:
         """Return the fit to all pairs played, and the bet that follows from it."""
         start = self._played
         scores = np.array(self._scores[True][:start] + self._scores[False][:start])

@@ -4,7 +4,9 @@ Many runs are made with the canary and many without; a test says which is which.
 privacy limits how small its two error rates can be together.
 """
 
-from typing import Any
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,18 +30,44 @@ GAUSSIAN = (
     "exceed the true ε."
 )
 
+Limits: TypeAlias = Literal["clopper-pearson", "gaussian"]
 
+
+@overload
+def two_worlds(
+    false_positives: int,
+    negatives: int,
+    false_negatives: int,
+    positives: int,
+    *,
+    method: Literal["clopper-pearson", "gaussian"] = ...,
+    delta: float = ...,
+    confidence: float = ...,
+    paper_convention: bool = ...,
+) -> Bound[float]: ...
+@overload
 def two_worlds(
     false_positives: ArrayLike,
     negatives: ArrayLike,
     false_negatives: ArrayLike,
     positives: ArrayLike,
     *,
-    method: str = "clopper-pearson",
+    method: Literal["clopper-pearson", "gaussian"] = ...,
+    delta: float = ...,
+    confidence: float = ...,
+    paper_convention: bool = ...,
+) -> Bound[Any]: ...
+def two_worlds(
+    false_positives: ArrayLike,
+    negatives: ArrayLike,
+    false_negatives: ArrayLike,
+    positives: ArrayLike,
+    *,
+    method: Literal["clopper-pearson", "gaussian"] = "clopper-pearson",
     delta: float = 1e-5,
     confidence: float = 0.95,
     paper_convention: bool = False,
-) -> Bound:
+) -> Bound[Any]:
     r"""Bound ε from the errors of a test between two worlds.
 
     Both error rates get an upper limit by Clopper and Pearson. The confidence is joint: the level

@@ -5,8 +5,10 @@ can guess from that alone. The propensity, the chance of membership given the ex
 the corrections here take it out of the count of correct guesses.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,7 +25,8 @@ from auditkit.bounds.shift_corrections import (
 )
 from auditkit.bounds.tradeoff import GaussianDP
 
-CORRECTIONS = ("conditional", "sharp", "composition", "untampered", "none")
+Correction: TypeAlias = Literal["conditional", "sharp", "composition", "untampered", "none"]
+CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
 FAMILIES = ("gaussian", "approx")
 
 INDEPENDENT = "Given the examples, the memberships are independent of one another."
@@ -88,12 +91,12 @@ def zero_run(
     members: ArrayLike,
     propensity: ArrayLike,
     *,
-    correction: str = "conditional",
-    family: str = "gaussian",
+    correction: Correction = "conditional",
+    family: Literal["gaussian", "approx"] = "gaussian",
     delta: float = 1e-5,
     confidence: float = 0.95,
     rng: Randomness = None,
-) -> Bound:
+) -> Bound[float]:
     r"""Bound ε from guesses about members and non-members that may differ as examples.
 
     Parameters
@@ -252,14 +255,14 @@ def zero_run_bootstrap(
     members: ArrayLike,
     propensities: ArrayLike,
     *,
-    correction: str = "conditional",
-    family: str = "gaussian",
+    correction: Correction = "conditional",
+    family: Literal["gaussian", "approx"] = "gaussian",
     delta: float = 1e-5,
     confidence: float = 0.95,
     share: float = 0.5,
     rebase: ArrayLike | None = None,
     rng: Randomness = None,
-) -> Bound:
+) -> Bound[float]:
     """Estimate ε with propensities that were fitted on resampled data.
 
     The audit is made once for each set of propensities, all else equal, the thinning included. The

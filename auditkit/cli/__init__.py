@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from auditkit._version import __version__
-from auditkit.cli import audit, coins, completion, data, explain, plan, score
+from auditkit.cli import audit, coins, completion, data, explain, lira, plan, score
 from auditkit.cli.terminal import warn
 
 
@@ -78,7 +78,7 @@ def parser() -> argparse.ArgumentParser:
     whole = argparse.ArgumentParser("auditkit", description="Auditing differential privacy.")
     whole.add_argument("--version", action="version", version=f"auditkit {__version__}")
     rooms = whole.add_subparsers(required=True, metavar="COMMAND")
-    for command in (coins, audit, plan, score, explain, data):
+    for command in (coins, audit, plan, score, lira, explain, data):
         command.add_to(rooms)
     completion.add_to(rooms, whole)
     return whole

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from auditkit.cli import terminal
-from auditkit.cli.score_files import ROLES
+from auditkit.cli.score_columns import ROLES
 from auditkit.thresholds import Bonferroni, Fixed, MultiSplit, Split, Sweep, Threshold
 
 METHODS = (
@@ -26,11 +26,14 @@ THRESHOLDS = (
     "(an estimate), or a number, which is a cut through the scores"
 )
 EPILOG = """\
-Columns are known by their names, in any case: score (higher means member), member (0/1, true/false,
-in/out, no/yes, test/train), and as they apply id, propensity, baseline_score, chosen (0 where the
-true label was shown, the one before any label mechanism), placebo, and features of the example in
-columns that begin with "feature". Other names: --column score=NAME, or score=-NAME for a loss;
-feature=NAME may repeat.
+Columns, in JSON the names of an object, are known in any case: score (higher means member), member
+(0/1, true/false, in/out, no/yes, test/train), and as they apply id, propensity, baseline_score,
+chosen (0 where the true label was shown, the one before any label mechanism), placebo, and features
+of the example in columns that begin with "feature". Other names: --column score=NAME, or
+score=-NAME for a loss; feature=NAME may repeat.
+
+Scores of members and of others may also come in two files (FILE --others FILE), or in two arrays
+of one NPZ or JSON file, such as in_canary_scores and out_canary_scores.
 
 --method auto goes by the columns: observational-label where there is chosen, panoramia where there
 is baseline_score, zero-run where there is propensity, or features and --membership observed, and
@@ -49,7 +52,24 @@ def add_to(rooms: Any) -> None:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument("file", type=existing, metavar="FILE", help="CSV, Parquet or NPZ")
+    command.add_argument(
+        "file",
+        type=readable,
+        metavar="FILE",
+        help="CSV, JSON, JSON Lines, Parquet, NPZ or NPY, also in gzip; - is standard input, and "
+        "of a folder all files are parts of one table",
+    )
+    command.add_argument(
+        "--others",
+        type=readable,
+        metavar="FILE",
+        help="the scores of those who were not trained on; the first file then holds the members'",
+    )
+    command.add_argument(
+        "--decimal",
+        choices=(".", ","),
+        help="what stands before the fraction of a number, asked for where it is not clear",
+    )
     add_settings(command, methods=("auto", *METHODS))
     command.add_argument(
         "--threshold",
@@ -90,7 +110,16 @@ def add_to(rooms: Any) -> None:
     theory.add_argument("--sampling-rate", type=positive, metavar="Q")
     theory.add_argument("--steps", type=whole, metavar="T")
     command.add_argument("--json", action="store_true", help="the result as JSON, nothing else")
-    command.add_argument("--html", type=Path, metavar="REPORT", help="write a report")
+    command.add_argument(
+        "--report", "--html", dest="report", type=Path, metavar="REPORT.html", help="write a report"
+    )
+    command.add_argument("--title", help="of the report")
+    command.add_argument(
+        "--model",
+        type=readable,
+        metavar="PATH",
+        help="the audited model's file or folder, whose SHA-256 the report states",
+    )
     command.set_defaults(run=_run, usage=command.error, confidence=None)
 
 
@@ -123,21 +152,18 @@ def _run(options: argparse.Namespace) -> int:
         options.usage(f"--sampling-rate must lie in (0, 1], got {options.sampling_rate:g}")
     if options.threshold is not None and options.method == "panoramia":
         options.usage("--threshold is not for panoramia, which tests every score as a threshold")
-    if options.html is not None and options.html.resolve() == options.file.resolve():
-        options.usage("--html must not overwrite the scores")
-    if options.html is not None and options.html.is_dir():
-        options.usage(f"--html must name a file, and {str(options.html)!r} is a folder")
+    _check_report(options)
     # what computes takes a second to load, and nobody who asks for help should wait for it
     from auditkit.cli import statement
 
     progress = terminal.Progress()
     try:
         audit = statement.perform(options, progress)
-        if options.html is not None:
+        if options.report is not None:
             from auditkit.cli.report import write_report
 
             progress("drawing the report")
-            write_report(audit, options.html)
+            write_report(audit, options.report)
     finally:
         progress.done()
     if options.json:
@@ -147,9 +173,23 @@ def _run(options: argparse.Namespace) -> int:
             terminal.warn(f"warning: {warning}")
     else:
         statement.show(audit)
-        if options.html is not None:
-            terminal.say(f"The report is in {options.html}.")
+        if options.report is not None:
+            terminal.say(f"The report is in {options.report}.")
     return 0
+
+
+def _check_report(options: argparse.Namespace) -> None:
+    """Refuse what the report would overwrite, and what only a report says."""
+    if options.report is None:
+        for word in ("title", "model"):
+            if getattr(options, word) is not None:
+                options.usage(f"--{word} is for a report: say --report REPORT.html too")
+        return
+    read = [path.resolve() for path in (options.file, options.others, options.model) if path]
+    if options.report.resolve() in read:
+        options.usage("--report must not overwrite what is read")
+    if options.report.is_dir():
+        options.usage(f"--report must name a file, and {str(options.report)!r} is a folder")
 
 
 def threshold(text: str) -> Threshold:
@@ -206,6 +246,14 @@ def whole(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"must be a whole number of at least 0, got {text!r}")
     return int(text)
+
+
+def readable(text: str) -> Path:
+    """Return the path of a file, a pipe or a folder that is there, or of standard input."""
+    path = Path(text)
+    if text != "-" and not path.exists():
+        raise argparse.ArgumentTypeError(f"there is no file {text!r}")
+    return path
 
 
 def existing(text: str) -> Path:

@@ -117,7 +117,7 @@ def settle(options: argparse.Namespace) -> Coins | None:
 
 def decided(table: "ScoreTable", coins: Coins) -> "ScoreTable":
     """Return a table with its members as the coins decided, checked by id and by its own word."""
-    from auditkit.cli.score_files import hashed
+    from auditkit.cli.score_columns import hashed
 
     if table.id is None:
         raise ValueError(f"--coins takes a column id in {table.name}, to know whose coin is whose")

@@ -8,12 +8,14 @@ from scipy.special import erfc
 
 from auditkit._types import Floats
 from auditkit.bounds.propensity import PropensityTest
+from auditkit.bounds.scores import DOUBT
 from auditkit.bounds.shift_corrections import shift_of
 from auditkit.cli.question import Question
-from auditkit.cli.score_files import listed
+from auditkit.cli.score_columns import listed
 from auditkit.coins import Coins
 from auditkit.evidence import Scores
 
+UNEVEN = 1e-3  # what a fair coin brings about less often than this is told
 SHIFTING = ("one-run", "one-run-fdp", "zero-run")  # methods that a shift would deceive
 
 
@@ -33,6 +35,8 @@ class Finding:
         What that means.
     alarming : bool
         Whether the reader has to know before all else.
+    level : float or None
+        Of a test: how often it alarms where nothing is wrong, at most.
     """
 
     name: str
@@ -40,6 +44,7 @@ class Finding:
     value: Any
     says: str
     alarming: bool = False
+    level: float | None = None
 
 
 def diagnose(question: Question) -> tuple[list[Finding], PropensityTest | None]:
@@ -84,7 +89,14 @@ def _balance(question: Question) -> list[Finding]:
     return [
         Finding("rows", "rows audited", rows, "placebo rows are not among them"),
         Finding("members", names[0], members, f"{100.0 * members / rows:.1f}% of the rows"),
-        Finding("imbalance_p_value", "imbalance", likely, says, coins and likely < 1e-3),
+        Finding(
+            "imbalance_p_value",
+            "imbalance, p-value",
+            likely,
+            says,
+            coins and likely < UNEVEN,
+            UNEVEN if coins else None,
+        ),
     ]
 
 
@@ -102,6 +114,13 @@ def _repeats(question: Question) -> list[Finding]:
         Finding("ids", "ids", "unique" if table.id is not None else None, ids),
         Finding("tied_scores", "tied scores", tied, says, tied > len(table) / 2),
     ]
+    if question.method in SHIFTING[:2] or question.method == "two-worlds":
+        likely = Scores(table.score, question.truth).repeated()
+        says = "tied rows agree in membership as they do with this chance at most"
+        low = likely < DOUBT
+        findings.append(
+            Finding("repeats_p_value", "repeated rows, p-value", likely, says, low, DOUBT)
+        )
     if table.features is not None:
         import pandas as pd
 
@@ -149,8 +168,9 @@ def _shift(question: Question, test: PropensityTest | None) -> Finding:
         return Finding("shift_p_value", what, None, why)
     than = "the propensities allow" if question.propensity is not None else "a fair coin allows"
     found = f"{test.correct} of {test.guesses} guesses from the features alone were right, "
-    found += f"{'more' if test.rejected else 'not more'} than {than}, at a level of {test.level:g}"
-    return Finding("shift_p_value", what, test.p_value, found, alarming=test.rejected)
+    found += f"{'more' if test.rejected else 'not more'} than {than}"
+    told = f"{what}, p-value"
+    return Finding("shift_p_value", told, test.p_value, found, test.rejected, test.level)
 
 
 def _overlap(propensity: Floats) -> list[Finding]:

@@ -260,9 +260,9 @@ def promised(promise: Mapping[str, float], adjacency: str, grid: Floats) -> Floa
     """Return the curve that theory promises: the highest of those at several δ."""
     from auditkit.accounting import dp_sgd_epsilon
 
-    run: Any = dict(promise)
+    run: Any = {**promise, "adjacency": adjacency}
     found = np.zeros(grid.size)
     for delta in DELTAS:
-        epsilon = dp_sgd_epsilon(**run, delta=delta, adjacency=adjacency)
+        epsilon = dp_sgd_epsilon(**run, delta=delta)
         found = np.maximum(found, np.asarray(ApproxDP(epsilon, delta).beta(grid)))
     return found

@@ -7,7 +7,6 @@ from typing import Any
 from auditkit.cli import audit, terminal
 from auditkit.thresholds import Bonferroni, Fixed, Threshold, counted
 
-FINITE = 1e-5  # the δ of the true ε, where that of the bound is 0
 TIMES = (1.25, 1.5, 2.0, 4.0)  # true ε over the one to be shown
 
 
@@ -102,7 +101,7 @@ def _run(options: argparse.Namespace) -> int:
     progress = terminal.Progress()
     for true in [options.true_epsilon] if options.true_epsilon else [target * k for k in TIMES]:
         progress(f"planning for a true ε of {true:g}")
-        mu = power.mu_of(true, delta or FINITE)
+        mu = power.mu_of(true, delta or power.FINITE)
         found = power.plan(setting, mu=mu, power=options.power, shares=shares)
         row = (f"above {power.MOST:,}", "–", "–", "–")
         if found is not None:
@@ -136,7 +135,11 @@ def _told(method: str, rule: Threshold, kept: float, delta: float) -> list[str]:
     if method == "observational-label":
         told.append("A placebo takes as many examples again.")
     if delta == 0.0:
-        told.append(f"The true ε is that at δ = {FINITE:g}: at 0 a Gaussian mechanism has none.")
+        from auditkit.bounds import power
+
+        told.append(
+            f"The true ε is that at δ = {power.FINITE:g}: at 0 a Gaussian mechanism has none."
+        )
     told.append(
         "No attack on a mechanism of this ε does better than the one assumed here. Real ones do "
         "worse, so take more."

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from auditkit._types import Bools, Floats
 from auditkit.bounds.power import MOST, Setting, flawless, least_without_error
 from auditkit.bounds.result import short_of
-from auditkit.cli.score_files import ScoreTable, listed
+from auditkit.cli.score_columns import listed
+from auditkit.cli.score_files import ScoreTable
 from auditkit.coins import Coins
 from auditkit.thresholds import TEN, Fixed, MultiSplit, Split, Threshold, counted
 

@@ -5,46 +5,58 @@ host; its own policy forbids both, should an escape ever fail.
 """
 
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields, replace
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from auditkit.bounds.result import rounded
+from auditkit._files import write_whole
+from auditkit.bounds.power import best_would_find
+from auditkit.bounds.result import Bound, jsonable, rounded
 from auditkit.cli.explain import explain
 from auditkit.cli.figures import Picture, pictures
-from auditkit.cli.statement import Audit, as_json, columns_used, operating_point, settings, shown
+from auditkit.cli.statement import (
+    TRUE,
+    Audit,
+    as_json,
+    columns_used,
+    counted_from,
+    hashed_from,
+    now,
+    operating_point,
+    power_in_words,
+    settings,
+    shown,
+    stated,
+)
 from auditkit.cli.terminal import printable
-from auditkit.datasets.store import write_whole
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Privacy audit of {name}</title><style>
+<title>{title}</title><style>
 {style}</style></head><body><main>
-<h1>Privacy audit of {name}</h1>
-{verdict}
-<h2>In plain words</h2>
-{words}
-<h2>The bound</h2>
-{bound}
-<h2>Had the settings been others</h2>
-<p>At another confidence or δ the guesses are the same. To pick the most pleasing line of this table
-afterwards would make it an estimate.</p>
-{settings}
-<h2>Figures</h2>
-<div class="pictures">{pictures}</div>
-<h2>What was looked at</h2>
-{findings}
-<h2>To repeat it</h2>
-{repeat}
+<h1>{title}</h1>
+<p class="made">{made}</p>
+{body}
 <div class="signature"><span>Name</span><span>Date and signature</span></div>
 </main></body></html>
 """
+OTHERS = """<p>At another confidence or δ the guesses are the same. To pick the most pleasing line
+of this table afterwards would make it an estimate.</p>
+"""
+FOUND = """<p>The mechanism is taken to be Gaussian, and the attack to be the best there is on it,
+with as many guesses as were made here. A real attack finds less.</p>
+"""
+SIGNS = {"lower bound": "≥", "estimate": "≈", "upper bound": "≤"}
+FOLDED = 8  # names that are shown before the rest is folded away
 
 
 def write_report(audit: Audit, path: Path) -> None:
@@ -52,49 +64,102 @@ def write_report(audit: Audit, path: Path) -> None:
     write_whole(path, page(audit).encode("utf-8"))
 
 
+def write_bound(bound: Bound, path: str, title: str) -> None:
+    """Write the report of a bound by itself, whole or not at all."""
+    if np.ndim(bound.epsilon):
+        raise ValueError(f"a report is of one bound, got {np.size(bound.epsilon)}: {bound}")
+    found = []
+    with suppress(ValueError):  # of a design that has no such number
+        found = [(true, best_would_find(bound, true)) for true in TRUE]
+    sentence = str(replace(bound, assumptions=(), notices=())).replace("; assumes: )", ")")
+    notices = list(bound.notices)
+    if bound.claim == "estimate":
+        notices.insert(0, "This is an estimate: it proves nothing, whatever its size.")
+    told = {item.name: getattr(bound, item.name) for item in fields(bound)}
+    sections = [
+        ("", _verdict(bound, sentence, [], notices)),
+        ("In plain words", _explained(jsonable(told))),
+        ("The bound", _table("The bound", (), [*stated(bound), *counted_from(bound)])),
+        ("What this audit could have found", _power(found)),
+        ("To repeat it", _table("To repeat it", (), _versions())),
+    ]
+    write_whole(Path(path), _page(title, now(), sections).encode("utf-8"))
+
+
 def page(audit: Audit) -> str:
     """Return the report as one page."""
     findings = [
-        (item.what, "–" if item.value is None else shown(item.value), item.says)
+        (
+            item.what,
+            "–" if item.value is None else shown(item.value),
+            "–" if item.level is None else f"{item.level:g}",
+            item.says,
+        )
         for item in audit.findings
     ]
     alarming = {place for place, item in enumerate(audit.findings) if item.alarming}
-    words = (f"<h3>{escape(head)}</h3>{_list(said)}" for head, said in explain(as_json(audit)))
-    return PAGE.format(
-        policy=POLICY,
-        style=Path(__file__).with_name("report.css").read_text(encoding="utf-8"),
-        name=escape(printable(audit.question.table.name)),
-        verdict=_verdict(audit),
-        words="".join(words),
-        bound=_table("The bound", (), operating_point(audit)),
-        settings=_table("Other settings", ("changed", "to", "ε", "claim"), settings(audit)),
-        pictures="".join(map(_figure, pictures(audit))),
-        findings=_table("Looked at", ("what", "found", "which means"), findings, alarming),
-        repeat=_repeat(audit),
+    head = ("what", "found", "level of the test", "which means")
+    others = ("changed", "to", "ε", "claim")
+    drawn = "".join(map(_figure, pictures(audit)))
+    sections = [
+        ("", _verdict(audit.bound, audit.sentence, _beside(audit), audit.warnings)),
+        ("In plain words", _explained(as_json(audit))),
+        ("The bound", _table("The bound", (), operating_point(audit))),
+        ("What this audit could have found", _power(audit.found)),
+        ("Had the settings been others", OTHERS + _table("Settings", others, settings(audit))),
+        ("Figures", f'<div class="pictures">{drawn}</div>'),
+        ("What was looked at", _table("Looked at", head, findings, alarming)),
+        ("To repeat it", _repeat(audit)),
+    ]
+    return _page(audit.title, audit.made, sections)
+
+
+def _page(title: str, made: str, sections: Iterable[tuple[str, str]]) -> str:
+    body = "\n".join(
+        (f"<h2>{escape(head)}</h2>\n" if head else "") + text for head, text in sections if text
     )
+    style = Path(__file__).with_name("report.css").read_text(encoding="utf-8")
+    name = escape(printable(title))
+    return PAGE.format(policy=POLICY, style=style, title=name, made=escape(made), body=body)
 
 
-def _verdict(audit: Audit) -> str:
-    sign = {"lower bound": "≥", "estimate": "≈", "upper bound": "≤"}[audit.bound.claim]
-    epsilon = rounded(float(np.asarray(audit.bound.epsilon)), audit.bound.claim)
-    kind = "estimate" if audit.bound.claim == "estimate" else "bound"
-    beside = f"Had every guess been right, it would have been {audit.ceiling:.3g}."
+def _explained(bound: Mapping[str, Any]) -> str:
+    return "".join(f"<h3>{escape(head)}</h3>{_list(said)}" for head, said in explain(bound))
+
+
+def _power(found: list[tuple[float, float]]) -> str:
+    """Return what could have been found, nothing where no such number is known."""
+    return FOUND + _list(power_in_words(found)) if found else ""
+
+
+def _beside(audit: Audit) -> list[str]:
+    """Return what has to be read beside the number: what it could have been, what was promised."""
+    told = [f"Had every guess been right, it would have been {audit.ceiling:.3g}."]
+    if audit.found:
+        promised = (audit.upper or {}).values()
+        near = [pair for pair in audit.found if pair[0] in promised]
+        seen = near or [pair for pair in audit.found if pair[1] > 0.0] or audit.found[-1:]
+        told += power_in_words(seen[:1])
     if audit.upper is not None:
-        promised = " and ".join(
+        limits = " and ".join(
             f"{rounded(value, 'upper bound')} ({key})" for key, value in audit.upper.items()
         )
-        beside += f" Theory promises ε ≤ {escape(promised)}."
+        told.append(f"Theory promises ε ≤ {limits}.")
     if audit.promised is not None:
-        beside += f" {escape(audit.promised.sentence)}"
+        told.append(audit.promised.sentence)
+    return told
+
+
+def _verdict(bound: Bound, sentence: str, beside: list[str], warnings: list[str]) -> str:
+    epsilon = rounded(float(np.asarray(bound.epsilon)), bound.claim)
+    kind = "estimate" if bound.claim == "estimate" else "bound"
     told = ""
-    if audit.warnings:
-        told = (
-            f'<div class="warnings"><strong>Read this first</strong>{_list(audit.warnings)}</div>'
-        )
+    if warnings:
+        told = f'<div class="warnings"><strong>Read this first</strong>{_list(warnings)}</div>'
     return (
-        f'<div class="verdict {kind}"><div class="number">ε {sign} {epsilon}</div>'
-        f'<p><span class="claim">{escape(audit.bound.claim.capitalize())}.</span> '
-        f"{escape(audit.sentence)}</p><p>{beside}</p></div>{told}"
+        f'<div class="verdict {kind}"><div class="number">ε {SIGNS[bound.claim]} {epsilon}</div>'
+        f'<p><span class="claim">{escape(bound.claim.capitalize())}.</span> '
+        f"{escape(sentence)}</p><p>{escape(' '.join(beside))}</p></div>{told}"
     )
 
 
@@ -111,25 +176,39 @@ def _figure(picture: Picture) -> str:
 def _repeat(audit: Audit) -> str:
     table = audit.question.table
     # in quotation marks, so that a cell copied into a spreadsheet is text and no formula
-    columns = (f"{role}: “{name}”" for role, name in columns_used(table))
+    columns = [f"{role}: “{name}”" for role, name in columns_used(table)]
     rows = [
         ("command", f"“{printable(audit.command)}”"),
-        ("file", f"“{printable(table.name)}”"),
-        ("SHA-256", table.sha256),
-        ("columns used", _some(columns)),
-        ("other columns", _some(f"“{printable(name)[:80]}”" for name in table.unused)),
+        ("scores", f"“{printable(table.name)}”"),
+        (f"SHA-256 of {hashed_from(table)}", table.sha256),
+        ("columns used", ", ".join(columns)),
         ("threshold rule", audit.question.rule),
         ("seed", str(audit.question.seed)),
+        *_versions(),
+    ]
+    if audit.model is not None:
+        name, digest = audit.model
+        rows[:0] = [("model", f"“{printable(name)}”"), ("SHA-256 of the model", digest)]
+    folded = _folded("other columns", [f"“{printable(name)[:80]}”" for name in table.unused])
+    return _table("To repeat it", (), rows) + folded
+
+
+def _versions() -> list[tuple[str, str]]:
+    return [
         ("auditkit", version("dp-auditkit")),
         ("numpy, Python", f"{np.__version__}, {platform.python_version()}"),
     ]
-    return _table("To repeat it", (), rows)
 
 
-def _some(names: Iterable[str]) -> str:
-    told = list(names)
-    more = f" and {len(told) - 30} more" if len(told) > 30 else ""
-    return (", ".join(told[:30]) or "none") + more
+def _folded(what: str, names: list[str]) -> str:
+    """Return names in a line, and the rest of many behind a mark that opens."""
+    if len(names) <= FOLDED:
+        return f"<p>{what}: {escape(', '.join(names) or 'none')}</p>"
+    first, rest = escape(", ".join(names[:FOLDED])), escape(", ".join(names[FOLDED:]))
+    return (
+        f"<p>{what}: {first} and {len(names) - FOLDED} more</p>"
+        f"<details><summary>The other {len(names) - FOLDED}</summary><p>{rest}</p></details>"
+    )
 
 
 def _table(

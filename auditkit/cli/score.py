@@ -12,8 +12,9 @@ Score the examples of two datasets, one that the model was trained on and one th
 
 MODEL is module:factory, a function without arguments that returns a torch module or a fitted
 scikit-learn classifier; the module is looked for in the current folder too, and its code is run.
-A dataset is an NPZ file with the arrays features and labels. For label-inference the labels are the
-true ones, before any label mechanism, and never those that it released.
+A dataset is an NPZ file with the arrays features and labels, and ids if examples have names: the
+scores then carry them, and auditkit audit --coins knows whose coin is whose. For label-inference
+the labels are the true ones, before any label mechanism, and never those that it released.
 
 A torch module may return logits, or probabilities that sum to 1, of shape (examples, classes); or
 of label 1 alone, of shape (examples, 1) or (examples,), where all in [0, 1] are probabilities. In a
@@ -91,9 +92,10 @@ def _run(options: argparse.Namespace) -> int:
         terminal.warn(f"note: {note}")
     rows = len(columns["score"])
     said = "" if options.attack == "label-inference" else ", if a coin decided; else observed"
+    coins = " (or --coins COINS.json, which says so)" if "id" in columns and said else ""
     terminal.say(
         f"{rows} rows in {options.output}. Next: auditkit audit {options.output} "
-        f"--membership randomised{said}"
+        f"--membership randomised{coins}{said}"
     )
     return 0
 

@@ -11,10 +11,11 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from auditkit._files import write_whole
 from auditkit._types import Floats
 from auditkit.attacks.model_scores import Columns, Labelled, Model, score_model
 from auditkit.cli.terminal import Progress, printable
-from auditkit.datasets.store import write_whole
+from auditkit.coins import names
 from auditkit.models.outputs import probabilities, theirs
 
 
@@ -26,9 +27,9 @@ def columns_of(options: argparse.Namespace, progress: Progress) -> tuple[Columns
     reference, population = None, None
     if options.reference is not None:
         reference = _model(options.reference, options.reference_weights, options.device, notes)
-    inside, outside = _examples(options.members), _examples(options.others)
+    (inside, ids), (outside, more) = _examples(options.members), _examples(options.others)
     if options.population is not None:
-        population = _examples(options.population)
+        population, _ = _examples(options.population)
     progress(f"scoring {len(inside) + len(outside)} examples")
     columns, told = score_model(
         target,
@@ -40,21 +41,35 @@ def columns_of(options: argparse.Namespace, progress: Progress) -> tuple[Columns
         seed=options.seed,
     )
     features = _feature_columns(inside, outside) if options.features else {}
-    return columns | features, notes + told
+    return _ids(ids, more) | columns | features, notes + told
 
 
-def _examples(path: Path) -> Labelled:
+def _examples(path: Path) -> tuple[Labelled, tuple[str, ...]]:
+    """Return a dataset, and the names of its examples, nothing if they have none."""
     try:
         with path.open("rb") as binary, np.load(binary, allow_pickle=False) as file:
             features, labels = file["features"], file["labels"]
+            ids = names("ids", file["ids"]) if "ids" in file.files else ()
     except (ValueError, OSError, EOFError, BadZipFile, KeyError) as error:
         raise ValueError(
             f"{path.name} must be an NPZ file of plain arrays features and labels: {error}"
         ) from None
     try:
-        return Labelled(features, labels)
+        examples = Labelled(features, labels)
     except ValueError as error:
         raise ValueError(f"{path.name}: {error}") from None
+    if ids and len(ids) != len(examples):
+        raise ValueError(f"{path.name}: ids must be one for each example, got {len(ids)}")
+    return examples, ids
+
+
+def _ids(inside: tuple[str, ...], outside: tuple[str, ...]) -> Columns:
+    """Return a column of names, by which an audit knows whose coin is whose."""
+    if not inside and not outside:
+        return {}
+    if not inside or not outside:
+        raise ValueError("ids must be in both datasets or in neither, got them in one")
+    return {"id": np.array(names("ids", [*inside, *outside]))}
 
 
 def _feature_columns(inside: Labelled, outside: Labelled) -> dict[str, NDArray[Any]]:

@@ -1,10 +1,13 @@
 """All that is said of one file of scores: the bound, and what has to be read beside it."""
 
 import argparse
-import math
+import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,7 @@ import numpy as np
 from auditkit.bounds.games import OneRunGame, TwoWorldsGame
 from auditkit.bounds.promise import in_game
 from auditkit.bounds.propensity import PropensityTest, gated
-from auditkit.bounds.result import Bound, rounded, short_of
+from auditkit.bounds.result import Bound, jsonable, rounded, short_of
 from auditkit.bounds.scores import METHODS, UNSEEN
 from auditkit.bounds.tradeoff import ApproxDP, GaussianDP
 from auditkit.cli import terminal
@@ -20,8 +23,54 @@ from auditkit.cli.coins import decided, settle
 from auditkit.cli.diagnostics import Finding, diagnose
 from auditkit.cli.question import Question, pose, usual
 from auditkit.cli.score_files import ScoreTable, read_scores
-from auditkit.cli.verdict import answer, ceiling, game_of, sensitivity
+from auditkit.cli.verdict import answer, ceiling, could_find, game_of, sensitivity
+from auditkit.datasets.store import sha256
 
+LARGEST = 1000.0  # of a promise: what is beyond any audit needs no power
+TRUE = (1.0, 2.0, 4.0, 8.0)  # of mechanisms that an audit might have met
+PLAIN = {  # what the details of a bound are called in words
+    "correct": "right guesses",
+    "guesses": "guesses made",
+    "examples": "examples counted on",
+    "level": "level of the rule",
+    "candidates": "rules that share the level",
+    "threshold": "threshold rule",
+    "cut": "lowest score guessed member, highest guessed not",
+    "key": "key of ties and splits",
+    "chosen_on": "examples that chose the rule",
+    "split_epsilons": "ε of each split",
+    "nominal_confidence": "nominal confidence",
+    "nu": "ν of the proof, a chance",
+    "lambda": "λ of the proof, a price of δ",
+    "choices": "sides of a coin",
+    "mu": "μ, the Gaussian curve that is ruled out",
+    "tau": "τ, how far labels may be from their law",
+    "tau_from": "where τ comes from",
+    "kept": "right guesses after the correction",
+    "kept_at_most": "most that the correction could keep",
+    "rejection_p_value": "p-value of the test on features",
+    "false_positives": "runs without, taken for runs with",
+    "negatives": "runs without the canary",
+    "false_negatives": "runs with, taken for runs without",
+    "positives": "runs with the canary",
+    "fpr": "false positive rate",
+    "fnr": "false negative rate",
+    "fpr_upper": "false positive rate, upper limit",
+    "fnr_upper": "false negative rate, upper limit",
+    "placebo_limit": "ε that a wrong reference could show",
+    "placebo_epsilon": "ε of the placebo",
+    "placebo_examples": "examples of the placebo",
+    "placebo_correct": "right guesses of the placebo",
+    "placebo_guesses": "guesses of the placebo",
+    "difference": "attack less baseline",
+    "closeness_slack": "slack of closeness",
+    "members": "members",
+    "coins": "SHA-256 of the coins",
+    "certificate": "of the proof: certificate",
+    "proved_by": "proved by",
+    "best_possible": "most that any bound could prove",
+    "exact": "no bound could prove more",
+}
 BETRAYED = (
     "The features alone betray membership better than they can where a fair coin decided it, so "
     "that this number is an estimate."
@@ -57,8 +106,16 @@ class Audit:
         What has to be read beside the number.
     promised : Promised or None
         How well what was promised fits.
+    found : list of (float, float)
+        Of mechanisms with some true ε, what the best attack would have shown in 80% of such audits.
     command : str
         What was typed.
+    made : str
+        When, by the machine's clock.
+    title : str
+        What stands above the report.
+    model : tuple or None
+        The audited model's name and SHA-256.
     """
 
     question: Question
@@ -70,7 +127,11 @@ class Audit:
     promise: Mapping[str, float] | None
     warnings: list[str]
     promised: "Promised | None"
+    found: list[tuple[float, float]]
     command: str
+    made: str
+    title: str
+    model: tuple[str, str] | None
 
     @property
     def sentence(self) -> str:
@@ -101,7 +162,9 @@ def perform(options: argparse.Namespace, progress: terminal.Progress) -> Audit:
     """Read, pose, answer, and look at everything that should be known beside the answer."""
     progress(f"reading {options.file.name}")
     coins = settle(options)
-    table = read_scores(options.file, options.column)
+    table = read_scores(
+        options.file, options.column, others=options.others, decimal=options.decimal
+    )
     if coins is not None:
         table = decided(table, coins)
     names = ("method", "family", "delta", "confidence", "threshold", "membership", "seed")
@@ -134,21 +197,63 @@ def perform(options: argparse.Namespace, progress: terminal.Progress) -> Audit:
         promise,
         _warnings(question, bound, most, findings, upper),
         None if options.promise is None else _promised(options.promise, question, bound),
+        could_find(question, bound, _true_epsilons(options, upper, bound)),
         options.command,
+        now(),
+        options.title or f"Privacy audit of {terminal.printable(table.name)}",
+        None if options.model is None else _digest(options.model),
     )
+
+
+def now() -> str:
+    """Return the time, or that of SOURCE_DATE_EPOCH, by which a report can be made again."""
+    given = os.environ.get("SOURCE_DATE_EPOCH")
+    when = datetime.fromtimestamp(int(given), UTC) if given else datetime.now(UTC)
+    return when.strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _digest(path: Path) -> tuple[str, str]:
+    """Return the name and the SHA-256 of a model; of a folder that of the list of its files'."""
+    if not path.is_dir():
+        return path.name, sha256(path)
+    files = sorted(part for part in path.rglob("*") if part.is_file())
+    lines = "".join(f"{sha256(part)}  {part.relative_to(path).as_posix()}\n" for part in files)
+    digest = hashlib.sha256(lines.encode("utf-8")).hexdigest()
+    return f"{path.resolve().name}, the list that sha256sum makes of {len(files)} files", digest
+
+
+def _true_epsilons(
+    options: argparse.Namespace, upper: Mapping[str, float] | None, bound: Bound
+) -> list[float]:
+    """Return the ε of mechanisms that an audit might have met: what was promised, and others."""
+    asked = list(TRUE)
+    if options.promise is not None and len(options.promise) == 2 and options.promise[0] > 0.0:
+        asked.append(options.promise[0])
+    if upper is not None:
+        asked.append(upper["add/remove" if bound.adjacency == "add/remove" else "substitute"])
+    return sorted({true for true in asked if true <= LARGEST})
 
 
 def as_json(audit: Audit) -> dict[str, Any]:
     """Return the bound's fields at the top level, and all else that a repetition needs."""
     question, table = audit.question, audit.question.table
     bound = {item.name: getattr(audit.bound, item.name) for item in fields(audit.bound)}
-    found: dict[str, Any] = _plain(
+    found: dict[str, Any] = jsonable(
         {
             **bound,
             "sentence": audit.sentence,
             "ceiling": audit.ceiling,
             "upper_bounds": audit.upper,
             "promise": audit.promise,
+            "would_have_shown": [
+                {"true_epsilon": true, "epsilon": shows, "power": 0.8}
+                for true, shows in audit.found
+            ],
+            "date": audit.made,
+            "title": audit.title,
+            "model": None
+            if audit.model is None
+            else dict(zip(("name", "sha256"), audit.model, strict=True)),
             "promised": None if audit.promised is None else asdict(audit.promised),
             "warnings": audit.warnings,
             "sensitivity": [
@@ -167,6 +272,7 @@ def as_json(audit: Audit) -> dict[str, Any]:
             "data": {
                 "file": table.name,
                 "sha256": table.sha256,
+                "parts": dict(table.parts),
                 "columns": dict(table.used),
                 "notes": table.notes,
             },
@@ -288,14 +394,9 @@ def operating_point(audit: Audit) -> list[tuple[str, str]]:
     """Return what was stated and what it was counted from, in words."""
     bound, question = audit.bound, audit.question
     rows = [
-        ("bound", rounded(float(np.asarray(bound.epsilon)), bound.claim)),
-        ("δ", f"{bound.delta:g}"),
-        ("confidence", "none" if bound.confidence is None else short_of(1, bound.confidence)),
-        ("claim", bound.claim),
-        ("adjacency", bound.adjacency),
-        ("method", f"{question.method} ({bound.method})"),
+        *stated(bound, f"{question.method} ({bound.method})"),
         ("membership", question.membership or "not said"),
-        *[(name, shown(value)) for name, value in bound.details.items() if name != "ceiling"],
+        *counted_from(bound),
         ("ceiling", f"{audit.ceiling:.4g}, had every guess been right"),
     ]
     if audit.promised is not None and audit.promised.p_value is not None:
@@ -306,6 +407,37 @@ def operating_point(audit: Audit) -> list[tuple[str, str]]:
     for key, value in (audit.promise or {}).items():
         rows.append((key.replace("_", " "), f"{value:g}"))
     return rows
+
+
+def stated(bound: Bound, method: str | None = None) -> list[tuple[str, str]]:
+    """Return what a bound states."""
+    return [
+        ("bound", rounded(float(np.asarray(bound.epsilon)), bound.claim)),
+        ("δ", f"{bound.delta:g}"),
+        ("confidence", "none" if bound.confidence is None else short_of(1, bound.confidence)),
+        ("claim", bound.claim),
+        ("adjacency", bound.adjacency),
+        ("method", method or bound.method),
+    ]
+
+
+def counted_from(bound: Bound) -> list[tuple[str, str]]:
+    """Return the details of a bound, by plain names where they have one."""
+    return [
+        (PLAIN.get(name, name.replace("_", " ")), shown(value))
+        for name, value in bound.details.items()
+        if name != "ceiling"
+    ]
+
+
+def power_in_words(found: list[tuple[float, float]]) -> list[str]:
+    """Return what an audit of this design could have found, a sentence for each true ε."""
+    return [
+        f"Of a mechanism with ε = {true:.3g}, the best attack would have shown "
+        + (f"ε ≥ {rounded(shows, 'lower bound')}" if shows > 0.0 else "nothing")
+        + " in 80% of runs."
+        for true, shows in found
+    ]
 
 
 def settings(audit: Audit) -> list[tuple[str, str, str, str]]:
@@ -327,6 +459,13 @@ def columns_used(table: ScoreTable) -> list[tuple[str, str]]:
     return [*others, *features[:3], last]
 
 
+def hashed_from(table: ScoreTable) -> str:
+    """Return what the hash of a table is the hash of."""
+    if len(table.parts) == 1:
+        return terminal.printable(table.name)
+    return f"the list that sha256sum makes of the {len(table.parts)} files"
+
+
 def show(audit: Audit) -> None:
     """Print a sentence, its warnings, and the tables."""
     table = audit.question.table
@@ -344,14 +483,19 @@ def show(audit: Audit) -> None:
     terminal.say("\nIt would have been")
     for line in terminal.table([("changed", "to", "ε", "claim"), *settings(audit)]):
         terminal.say(f"  {line}")
+    if audit.found:
+        terminal.say("\nIt could have found")
+        for sentence in power_in_words(audit.found):
+            terminal.say(terminal.paragraph(sentence, first="  - "))
     terminal.say("\nThe data")
     for finding in audit.findings:
         value = "–" if finding.value is None else shown(finding.value)
-        said = f"{finding.what}: {value} ({finding.says})"
+        level = "" if finding.level is None else f"; level of the test: {finding.level:g}"
+        said = f"{finding.what}: {value} ({finding.says}{level})"
         terminal.say(terminal.paragraph(said, first="  ! " if finding.alarming else "  - "))
     used = ", ".join(f"{role}: {terminal.quoted(name)}" for role, name in columns_used(table))
     terminal.say(terminal.paragraph(f"columns: {used}", first="  - "))
-    terminal.say(f"  - SHA-256 of {terminal.printable(table.name)}: {table.sha256}")
+    terminal.say(f"  - SHA-256 of {hashed_from(table)}: {table.sha256}")
 
 
 def shown(value: Any) -> str:
@@ -361,18 +505,3 @@ def shown(value: Any) -> str:
     if isinstance(value, list | tuple | np.ndarray):
         return ", ".join(shown(item) for item in np.asarray(value).ravel().tolist())
     return str(value)
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON can hold it; what is not finite becomes a word."""
-    if isinstance(value, Mapping):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, np.generic):
-        return _plain(value.item())
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value

@@ -14,6 +14,7 @@ from auditkit.bounds.observational import observational_label
 from auditkit.bounds.one_run import one_run
 from auditkit.bounds.one_run_fdp import one_run_fdp
 from auditkit.bounds.panoramia import panoramia
+from auditkit.bounds.power import best_would_find
 from auditkit.bounds.result import Bound, short_of
 from auditkit.bounds.scores import FIXED_SIZE, Game, audit, audit_scores, by_coins, limits_of
 from auditkit.bounds.two_worlds import two_worlds
@@ -43,6 +44,7 @@ def answer(question: Question) -> Bound:
     """Return the bound, as large a claim as the table and what was said about it allow."""
     table = question.table
     common: Any = {"delta": question.delta, "confidence": question.confidence}
+    settled: Any = {"method": question.method, "family": question.family}
     fixed = question.membership == "fixed-size"
     bound: Bound
     if question.method == "observational-label":
@@ -67,11 +69,10 @@ def answer(question: Question) -> Bound:
         bound = audit_scores(
             table.score,
             question.truth,
-            method=question.method,
-            family=question.family,
             threshold=question.threshold,
             fixed_size=fixed,
             **common,
+            **settled,
         )
     if question.coins is not None:
         asked: Any = {name: getattr(question, name) for name in question.coins.plan}
@@ -113,7 +114,7 @@ def proved(
     level: Any = {"delta": delta, "confidence": confidence}
     if question.method == "two-worlds":
         names = ("false_positives", "negatives", "false_negatives", "positives")
-        errors = (counts[name] for name in names)
+        errors: Any = (counts[name] for name in names)
         bound = two_worlds(*errors, method=limits_of(question.family), **level)
     else:
         right = counts["kept"] if question.method == "zero-run" else counts["correct"]
@@ -158,6 +159,18 @@ def ceiling(question: Question, bound: Bound) -> float:
     if question.method == "panoramia":
         return float(bound.details["ceiling"])
     return restated(question, all_right(question, bound.details))
+
+
+def could_find(
+    question: Question, bound: Bound, true_epsilons: list[float]
+) -> list[tuple[float, float]]:
+    """Return pairs of a true ε and what the best attack on it would have shown in 80% of audits.
+
+    Nothing where the counts are thinned or compared with a baseline, and for a sweep.
+    """
+    if question.method in ("zero-run", "panoramia") or bound.confidence is None:
+        return []
+    return [(true, best_would_find(bound, true)) for true in true_epsilons]
 
 
 def sensitivity(question: Question, bound: Bound) -> list[tuple[str, str, float | None, str]]:

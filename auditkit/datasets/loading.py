@@ -151,7 +151,9 @@ def _part(
         raise ValueError(f"path and part exclude each other, got part={part!r} and path={path!r}")
     if part not in by_name:
         listed = ", ".join(map(repr, [COMPLETE, *by_name]))
-        raise ValueError(f"part must be one of {listed} for {card.name}, got {part!r}")
+        raise ValueError(
+            f"part must be one of {listed} for {card.name}, got {part!r}{shipped.way_out()}"
+        )
     if options:
         raise TypeError(f"a shipped part takes no options, got {', '.join(options)}")
     return by_name[part]

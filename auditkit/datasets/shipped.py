@@ -40,6 +40,16 @@ def folder() -> Path:
     return home() / "data"
 
 
+def way_out() -> str:
+    """Return what to do where the small copies are not, as with a package that was installed."""
+    if (folder() / MANIFEST).exists():
+        return ""
+    return (
+        "; the small copies lie in the folder data of the repository and are no part of an "
+        f"installed package: clone it, and start Python there, not in {home()}"
+    )
+
+
 def parts(dataset: str) -> tuple[Part, ...]:
     """Return the parts of a dataset that ship, in the order in which they were written."""
     return tuple(part for part in _manifest() if part.dataset == dataset)

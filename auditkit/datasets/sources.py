@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from . import archives, clients, store
+from . import shipped as shipped_copies
 from .cards import Address, Card, File, Package
 from .catalogue import card_of
 from .progress import watching
@@ -182,6 +183,7 @@ def _ways_out(card: Card, reasons: list[str]) -> str:
         f'load("{card.name}", part={" or ".join(parts)}) needs no network: it ships with the book'
         if parts
         else "nothing of it ships with the book; `auditkit data list` says what does"
+        + shipped_copies.way_out()
     )
     return "\n".join(
         [

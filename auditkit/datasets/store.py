@@ -10,6 +10,8 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from auditkit._files import write_whole as write_whole
+
 from .cards import Card, File
 
 FULL = {errno.ENOSPC, errno.EDQUOT}
@@ -140,20 +142,6 @@ def full(folder: Path, error: OSError) -> NotWritableError:
         f"the disk that holds {folder} is full: free some space, or set AUDITKIT_DATA to a folder "
         "on another disk. Nothing half has been left behind",
     )
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that nobody ever sees half of it, making its folder if need be."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    half = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with half.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        half.replace(path)
-    finally:
-        half.unlink(missing_ok=True)
 
 
 def state(paths: Mapping[str, Path], files: tuple[File, ...]) -> dict[str, str]:

@@ -25,6 +25,7 @@ APART = (
     "auditkit.figures",
     "auditkit.claims",
     "auditkit.cli",
+    "auditkit._files",
     "auditkit.datasets.catalogue",
     "auditkit.datasets.sources",
     "auditkit.datasets.store",

@@ -6,6 +6,7 @@ code are never taken for its own.
 """
 
 import contextlib
+import errno
 import hashlib
 import itertools
 import json
@@ -201,8 +202,15 @@ class Journal:
         return runs
 
     def append(self, run: Mapping[str, Any]) -> None:
-        """Put a run on disk, not merely on its way there."""
-        with self.path.open("ab") as file:
-            file.write(json.dumps(run).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        """Put a run on disk, not merely on its way there, as a whole line or none."""
+        line = json.dumps(run).encode() + b"\n"
+        with self.path.open("ab", buffering=0) as file:
+            before = file.seek(0, os.SEEK_END)
+            try:
+                if file.write(line) < len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(file.fileno())
+            except OSError as error:
+                file.truncate(before)
+                told = f"{error.strerror or error}; this cell was not written, those before it are"
+                raise OSError(error.errno, told, str(self.path)) from error

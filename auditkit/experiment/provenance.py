@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from auditkit import _check
+from auditkit._files import write_whole
 from auditkit.datasets.shipped import home
-from auditkit.datasets.store import write_whole
 from auditkit.experiment.code import closure, sha256_of
 from auditkit.experiment.journal import seed_of
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from auditkit import _check
-from auditkit.datasets.store import write_whole
+from auditkit._files import write_whole
 from auditkit.experiment import home, provenance
 from auditkit.experiment.provenance import ORIGIN, READ
 from auditkit.figures.drawing import Drawing
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 # Where the site keeps the files, seen from its root, and the page that lists all of them.
 FOLDER = "figures"
 LIST = "book/figures.html"
+LONG = 12  # rows: a longer table is folded, for a reader looks things up in it or passes by
 
 
 @dataclass(frozen=True)
@@ -231,10 +232,13 @@ def _table(frame: "DataFrame", title: str) -> str:
         for row in frame.astype(object).where(frame.notna(), None).to_numpy()
     )
     # on a phone the table scrolls, not the page; what scrolls can be reached by keyboard
-    return (
+    shown = (
         f'<div role="region" aria-label="{escape(title)}" tabindex="0" style="overflow-x: auto">'
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
+    if len(frame) <= LONG:
+        return shown
+    return f"<details><summary>All {len(frame)} rows</summary>{shown}</details>"
 
 
 def _cell(value: Any) -> str:

@@ -28,6 +28,10 @@ PALETTE: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 # that nobody knows, it takes the grey that is as far from white as from the dark page.
 INK = "#1b1e23"
 GREY = "#7b7b7b"
+# Words need a contrast of 4.5, so a coloured label takes this share of its colour, and the rest
+# from the text around it.
+LABEL_SHARE = 0.6
+LABEL = re.compile(r'(<!-- .*? -->\s*<g style="fill: )(#[0-9a-f]{6})')  # how matplotlib writes one
 
 
 def house_style() -> None:
@@ -149,6 +153,7 @@ def png_file(figure: "Figure") -> bytes:
 
 def inline(file: bytes) -> str:
     """Return the picture as a part of a page, where it takes the page's colour and width."""
-    svg = file.decode()
+    mixed = rf"\1color-mix(in srgb, \2 {LABEL_SHARE:.0%}, currentColor)"
+    svg = LABEL.sub(mixed, file.decode())
     style = 'style="color: inherit; max-width: 100%; height: auto"'
     return svg[svg.index("<svg") :].replace("<svg", f"<svg {style}", 1)

@@ -14,7 +14,7 @@ from auditkit._types import Floats, Ints
 from auditkit.mechanisms.dp_descent import WORK, Bytes, Draws, Learners, Recipe
 from auditkit.models.stacked import room
 
-SPARSE = 0.3  # sampling rates below which sampled records are visited one by one
+SPARSE = 0.2  # sampling rates below which sampled records are visited one by one
 PIECES = 3  # that a triangle is cut into, to leave out most of its zeros
 
 

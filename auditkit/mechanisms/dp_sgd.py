@@ -7,7 +7,7 @@ of the attacks come from the weights that it returns.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -209,7 +209,7 @@ def audit_sgd(
     noise_multiplier: float,
     clip: float,
     learning_rate: float,
-    optimizer: str = "sgd",
+    optimizer: Literal["sgd", "adam"] = "sgd",
     logits: int = 1,
     network: Network | None = None,
     initial: ArrayLike | None = None,

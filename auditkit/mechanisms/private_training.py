@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 import torch
@@ -92,7 +93,7 @@ def fit_private(
     clip: float,
     learning_rate: float,
     delta: float = 1e-5,
-    adjacency: str = "add/remove",
+    adjacency: Literal["add/remove", "substitute"] = "add/remove",
     averaging: float = 0.0,
     members: ArrayLike | None = None,
     device: str = "cpu",
@@ -271,7 +272,11 @@ def _by_example(layer: nn.Module) -> ClippedSum:
 
 @lru_cache
 def _promise(
-    epsilon: float, sampling_rate: float, steps: int, delta: float, adjacency: str
+    epsilon: float,
+    sampling_rate: float,
+    steps: int,
+    delta: float,
+    adjacency: Literal["add/remove", "substitute"],
 ) -> Privacy:
     noise = 0.0
     if epsilon != math.inf:

@@ -21,6 +21,8 @@ divergences of these marginal laws can then exceed the divergence of the joint l
 lower bound on the leakage of the session.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 

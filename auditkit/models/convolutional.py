@@ -9,7 +9,7 @@ import copy
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -169,7 +169,7 @@ def train_convolutional(
     keep: Collection[int] = (),
     initial: Convolutional | None = None,
     relabel: Callable[[Convolutional], ArrayLike] | None = None,
-    precision: str = "auto",
+    precision: Literal["auto", "bfloat16", "float32"] = "auto",
     device: str = "cpu",
 ) -> Convolutional:
     """Train a convolutional network on images.

@@ -148,6 +148,45 @@ def encode(
     return np.concatenate([_encode_block(encoder, block, where) for block in blocks])
 
 
+def token_means(
+    texts: ArrayLike | Sequence[str], *, device: "str | torch.device" = "cpu"
+) -> Features:
+    """Return MiniLM's mean over the tokens of each text as it comes, not brought to length 1.
+
+    Nothing is kept on disk.
+
+    Parameters
+    ----------
+    texts : list of str
+        Sentences.
+    device : str or torch.device
+        Where the network runs, as in `models.fit_many`.
+
+    Returns
+    -------
+    ndarray of shape (n, 384), float32
+        Of another length each; `encode` divides by it.
+
+    Raises
+    ------
+    ImportError
+        If a package is missing; it says which, and how to install it.
+
+    References
+    ----------
+    Reimers and Gurevych, *Sentence-BERT*, 2019.
+
+    Examples
+    --------
+    >>> means = token_means(["a fine film"])  # doctest: +SKIP
+    >>> means.shape  # doctest: +SKIP
+    (1, 384)
+    """
+    given = _texts(texts)
+    _check_installed(ENCODERS["all-minilm-l6-v2"])
+    return np.concatenate([*_in_batches(_mean, given, _device(device))])
+
+
 def language_model(
     name: str = "smollm2-135m", *, device: "str | torch.device" = "cpu"
 ) -> tuple[Any, Any]:
@@ -301,6 +340,17 @@ def _read(texts: list[str], device: "torch.device") -> Features:
     means = (states * here).sum(1) / here.sum(1)
     features: Features = torch.nn.functional.normalize(means, dim=1).cpu().numpy()
     return features
+
+
+def _mean(texts: list[str], device: "torch.device") -> Features:
+    """Return MiniLM's mean over tokens."""
+    tokenizer, network = _minilm(device)
+    tokens = tokenizer(texts, padding=True, truncation=True, max_length=256, return_tensors="pt")
+    tokens = tokens.to(device)
+    states = network(**tokens).last_hidden_state
+    here = tokens["attention_mask"][..., None]
+    means: Features = ((states * here).sum(1) / here.sum(1)).cpu().numpy()
+    return means
 
 
 def _foresee(texts: list[str], device: "torch.device") -> Features:

@@ -8,7 +8,7 @@ precision is another number than 1.2 in double, and a classifier would tell the 
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -106,7 +106,11 @@ class GaussianMixtures:
 
 
 def fit_gaussian_mixtures(
-    examples: Examples, rng: Randomness, *, components: int = 4, covariance: str = "full"
+    examples: Examples,
+    rng: Randomness,
+    *,
+    components: int = 4,
+    covariance: Literal["full", "diag"] = "full",
 ) -> GaussianMixtures:
     """Fit a mixture of Gaussians to the examples of each class.
 

@@ -9,7 +9,7 @@ matrix product.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -123,7 +123,7 @@ def fit_many(
     indices: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     initial: Mapping[str, Tensor] | None = None,
-    optimizer: str = "sgd",
+    optimizer: Literal["sgd", "adam"] = "sgd",
     momentum: float = 0.0,
     weight_decay: float = 0.0,
     device: str | torch.device = "cpu",

@@ -54,7 +54,8 @@ def write_list(app: Sphinx, docname: str, source: list[str]) -> None:
 def count(found: list[dict[str, Any]]) -> str:
     """Return how many there are, and of which numbers they are made."""
     pictures = sum(1 for entry in found if entry["svg"])
-    return f"There are {pictures} figures and {len(found) - pictures} tables.\n"
+    many = f"There are {pictures} figures and {len(found) - pictures} tables."
+    return f'{many}\n\n```{{raw}} html\n<div id="count"></div>\n```\n'
 
 
 def section(entry: dict[str, Any]) -> str:
@@ -160,11 +161,10 @@ def repository(app: Sphinx) -> str:
 
 def write_slides(app: Sphinx, found: list[dict[str, Any]]) -> str:
     """Return the page of slides: each picture of the book, in the order of reading."""
-    source = Path(app.srcdir)
     pages = [f"{page}.html" for page in reading_order(app)]
     pictures = []
     for page in pages:
-        text = (source / page).with_suffix(".md").read_text(encoding="utf-8")
+        text = (Path(app.srcdir) / page).with_suffix(".md").read_text(encoding="utf-8")
         place = {id_: i for i, id_ in enumerate(CALL.findall(text))}
         here = [entry for entry in found if entry["page"] == page and entry["png"]]
         pictures += sorted(here, key=lambda entry: place[entry["id"]])
@@ -176,8 +176,15 @@ def write_slides(app: Sphinx, found: list[dict[str, Any]]) -> str:
         index.append(f'<li><a href="#{first}">{title}</a>, {many}</li>')
         parts.append(f'<section id="{first}"><h2>{title}</h2></section>')
         parts += map(slide, here)
-    page = (source / "book" / "slides.template.html").read_text(encoding="utf-8")
-    said = {"INDEX": "\n".join(index), "SLIDES": "\n".join(parts), "VERSION": number(app)}
+    start, slides = "\n".join(["<ol>", *index, "</ol>"]), "\n".join(parts)
+    title = "Auditing differential privacy: the figures"
+    return page_of_slides(app, TITLE=title, UP="../", MATHS="", START=start, SLIDES=slides)
+
+
+def page_of_slides(app: Sphinx, **said: str) -> str:
+    """Return the template of slides, filled in."""
+    said["VERSION"] = number(app)
+    page = (Path(app.srcdir) / "book" / "slides.template.html").read_text(encoding="utf-8")
     return re.sub(r"<!-- ([A-Z]+) -->", lambda match: said[match[1]], page)
 
 

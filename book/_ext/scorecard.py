@@ -143,8 +143,8 @@ def bring_the_filters(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
     """Load the filters, which nothing depends on, where there is something to filter."""
-    if pagename == PAGE:
-        app.add_js_file("scorecard.js", loading_method="defer")
+    if pagename in (PAGE, citable_figures.LIST):
+        app.add_js_file("filters.js", loading_method="defer")
 
 
 def publish(app: Sphinx, exception: Exception | None) -> None:

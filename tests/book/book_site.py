@@ -20,8 +20,6 @@ LOADING = {"script", "img", "iframe", "source", "video", "audio", "embed", "obje
 LOADING_LINKS = {"stylesheet", "icon", "preload", "prefetch", "preconnect", "dns-prefetch"}
 LOADING_LINKS |= {"modulepreload", "manifest", "apple-touch-icon", "mask-icon"}
 
-# the theme declares it twice; nothing on our pages uses it
-HARMLESS = "Identifier 'THEBE_JS_URL' has already been declared"
 PHONE = 390  # pixels
 
 # had it been rendered, a formula, role or fence would be in an element of its own
@@ -141,11 +139,6 @@ def is_sentence(alt: str | None) -> bool:
         and len(alt.split()) >= 4
         and not re.search(r"\.(png|svg|jpe?g|gif|webp|pdf)$", alt.strip(), re.IGNORECASE)
     )
-
-
-def console_errors(visit: Visit) -> list[str]:
-    """Return what the console complained of, but for the theme's own stumble."""
-    return [line for line in visit["errors"] if HARMLESS not in line]
 
 
 def asked_elsewhere(visit: Visit, origin: str) -> list[str]:

@@ -93,6 +93,8 @@ async function watched(context) {
 /** Opens what is folded, for it has to be as good as the rest, and ends what still moves. */
 function unfold() {
   for (const details of document.querySelectorAll("details")) details.open = true;
+  for (const step of document.querySelectorAll(".later")) step.classList.remove("later");
+  document.documentElement.dataset.notes = "";
   for (const folded of document.querySelectorAll(".toggle-hidden")) {
     folded.classList.remove("toggle-hidden");
   }
@@ -296,6 +298,51 @@ async function slides(context, url) {
   return { order, led, printed: pdf.toString("latin1").match(/\/Type \/Page\b/g).length };
 }
 
+/** What the keys do on a deck, from its start to its end and back, and what it prints. */
+async function deck(context, url) {
+  const { tab, seen } = await watched(context);
+  await tab.goto(url, { waitUntil: "load", timeout: PATIENCE });
+  await settle(tab);
+  const later = ".later:not(mjx-assistive-mml *)";
+  const state = () =>
+    tab.evaluate((what) => [location.hash.slice(1), document.querySelectorAll(what).length], later);
+  const hidden = () =>
+    tab.$$eval(
+      later,
+      (all) => all.filter((one) => getComputedStyle(one).visibility === "hidden").length
+    );
+  const notes = () =>
+    tab.$$eval(".notes", (all) => all.filter((one) => one.getClientRects().length).length);
+  const steps = await tab.$$eval(
+    "section",
+    (all, what) => all.map((one) => one.querySelectorAll(what).length),
+    later
+  );
+  const found = { steps, hidden: await hidden(), notes: [await notes()] };
+  for (const _ of [1, 2]) {
+    await tab.keyboard.press("n");
+    found.notes.push(await notes());
+  }
+  await tab.click("h1");
+  found.clicked = await state();
+  await tab.keyboard.press("Home");
+  const last = await tab.$$eval("section", (all) => all.at(-1).id);
+  found.presses = 0;
+  for (let at = await state(); (at[0] !== last || at[1]) && found.presses < 500; at = await state()) {
+    await tab.keyboard.press("ArrowRight");
+    found.presses += 1;
+  }
+  found.there = await state();
+  for (let i = 0; i < found.presses; i += 1) await tab.keyboard.press("ArrowLeft");
+  found.back = await state();
+  const pdf = await tab.pdf({ preferCSSPageSize: true, timeout: PATIENCE });
+  found.printed = pdf.toString("latin1").match(/\/Type \/Page\b/g).length;
+  await tab.emulateMedia({ media: "print" });
+  found["hidden in print"] = await hidden();
+  await tab.close();
+  return { ...found, errors: seen.errors };
+}
+
 const server = await serve();
 const origin = `http://127.0.0.1:${server.address().port}`;
 const browser = await chromium.launch({
@@ -311,7 +358,7 @@ const browser = await chromium.launch({
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1", // offline, whatever a page wants
   ],
 });
-const seen = { origin, pages: {}, search: null, filters: null, slides: null };
+const seen = { origin, pages: {}, search: null, filters: null, slides: null, decks: {} };
 try {
   const context = await browser.newContext({ viewport: null, reducedMotion: "reduce" });
   const queue = pages();
@@ -325,11 +372,23 @@ try {
 
   const plain = await browser.newContext();
   seen.search = await search(plain, origin, "substitute adjacency");
-  const [scorecard, figures] = ["book/scorecard.html", "book/slides.html"];
+  const [scorecard, slideshow] = ["book/scorecard.html", "book/slides.html"];
   if (scorecard in seen.pages) {
     seen.filters = await filters(browser, plain, `${origin}/${scorecard}`);
   }
-  if (figures in seen.pages) seen.slides = await slides(plain, `${origin}/${figures}`);
+  if (slideshow in seen.pages) seen.slides = await slides(plain, `${origin}/${slideshow}`);
+  for (const path of Object.keys(seen.pages).filter((one) => one.startsWith("book/decks/"))) {
+    seen.decks[path] = await deck(plain, `${origin}/${path}`);
+  }
+  const figures = "book/figures.html";
+  if (figures in seen.pages) {
+    const tab = await plain.newPage();
+    await tab.goto(`${origin}/${figures}?paper=FND&kind=figure&words=threshold`);
+    seen.figures = await tab.$$eval("section:not([hidden]) > .auditkit-entry", (entries) =>
+      entries.map((entry) => entry.id)
+    );
+    await tab.close();
+  }
 } finally {
   await browser.close();
   server.close();

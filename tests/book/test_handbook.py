@@ -214,7 +214,7 @@ def test_slides_follow_the_contents_and_the_order_of_a_page(tmp_path):
         "book/start.md": "# Start\n",
         "chapters/one.md": call.format("ONE-F2") + call.format("ONE-F1"),
         "chapters/two.md": call.format("TWO-F1") + call.format("TWO-T1"),
-        "book/slides.template.html": "<!-- INDEX -->|<!-- SLIDES -->|<!-- VERSION -->",
+        "book/slides.template.html": "<!-- START -->|<!-- SLIDES -->|<!-- VERSION -->",
     }
     write(tmp_path, files)
     app = app_of(tmp_path, [])

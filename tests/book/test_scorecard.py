@@ -165,12 +165,10 @@ def test_the_totals_add_up(book):
 
 
 @group
-def test_the_filters_come_with_the_scorecard_alone(book):
+def test_the_filters_come_where_there_is_something_to_filter(book):
     html = book / "_build/html"
-    with_filters = [
-        page.name for page in html.rglob("*.html") if "scorecard.js" in page.read_text()
-    ]
-    assert with_filters == ["scorecard.html"]
+    with_filters = {page.name for page in html.rglob("*.html") if "filters.js" in page.read_text()}
+    assert with_filters == {"figures.html", "scorecard.html"}
 
 
 @group
@@ -251,6 +249,13 @@ def test_the_filters_work_by_keyboard_and_are_not_missed_without_a_script(seen):
     assert found["address"] == "?paper=SUB&words=from+scratch"
     assert found["from the address"] == ["SUB-5"]
     assert found["after a link to another"] == len(CLAIMS)
+
+
+@pytest.mark.site
+@pytest.mark.xdist_group("site")
+def test_the_list_of_figures_has_the_same_filters(seen):
+    assert seen["figures"]
+    assert all(id_.startswith("FND-F") for id_ in seen["figures"])
 
 
 @pytest.mark.site

@@ -66,9 +66,9 @@ IN_THE_BROWSER: dict[str, tuple[str, Callable[[Visit], list[Any]]]] = {
     ),
     "an error on the console": (
         '<script>console.error("ouch")</script>',
-        book_site.console_errors,
+        lambda visit: visit["errors"],
     ),
-    "an error in a script": ("<script>ouch()</script>", book_site.console_errors),
+    "an error in a script": ("<script>ouch()</script>", lambda visit: visit["errors"]),
     "a file that is not there": ('<script src="none.js"></script>', lambda v: v["failures"]),
     "wide code": ("<pre>" + "wide " * 100 + "</pre>", book_site.sticking_out),
     "a long word": ("<p>" + "wide" * 100 + "</p>", book_site.sticking_out),

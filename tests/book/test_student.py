@@ -32,7 +32,7 @@ kernelspec:
 - Adding.
 ```
 
-You need [numbers](foundations.md) and {{cite}}`peano1889`, see {{func}}`~tiny.add`.
+You need [numbers](foundations.md) and {{cite}}`dong2022gaussian`, see {{func}}`~tiny.add`.
 
 ```{{code-cell}} ipython3
 {code}
@@ -99,7 +99,7 @@ def test_directives_and_roles_become_plain_markdown(book):
     notebook = student.notebook_of(book(TINY.format(code="1")) / "chapters/tiny.md", {"tiny"})
     words = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     assert "> **What you will learn**\n>\n> - Adding." in words
-    assert "You need numbers and [peano1889], see `add`." in words
+    assert "You need numbers and (Dong et al. 2022), see `add`." in words
     assert "**Exercise 2** `tiny-code`\n\nHow much is 1 + 1?" in words
     assert "](foundations.ipynb)" in student.plain("[x](foundations.md)", {"foundations"})
 
@@ -117,15 +117,82 @@ def test_the_check_runs_what_comes_out_of_the_zip(book, tmp_path, code, status, 
     assert ("ZeroDivisionError" in capfd.readouterr().err) is bool(status)
 
 
+def code_exercises(path: Path) -> dict[str, dict[str, str]]:
+    """Return the cells of each exercise in code: to fill in, its solution, its check."""
+    found: dict[str, dict[str, str]] = {}
+    for cell in jupytext.read(path, fmt="md:myst").cells:
+        if cell.cell_type == "markdown":
+            label = (student.STARTS.findall(cell.source) or [""])[-1]
+            given = student.LABELS.findall(cell.source)
+            name = label or (given[-1] if given else "")
+            inside = bool(label) and not student.ENDS.search(cell.source.rpartition(label)[2])
+        elif "exercise" in student.tags(cell):
+            found[name] = {"exercise": cell.source, "solution": ""}
+        elif "check" in student.tags(cell):
+            found[list(found)[-1]]["check"] = cell.source
+        elif inside and name in found:
+            found[name]["solution"] += cell.source + "\n"
+    return found
+
+
+def passes(*cells: str) -> bool:
+    try:
+        exec(compile("\n".join(cells), "exercise", "exec"), {})
+    except (AssertionError, AttributeError, TypeError):
+        return False
+    return True
+
+
+SOLVED = {
+    f"{path.stem}: {label}": (path, cells)
+    for path in CHAPTERS
+    for label, cells in code_exercises(path).items()
+}
+
+
+@pytest.mark.parametrize("name", SOLVED)
+def test_a_solution_passes_its_check_and_an_empty_answer_fails_it(name):
+    path, cells = SOLVED[name]
+    notebook = jupytext.read(path, fmt="md:myst")
+    imports = next(cell.source for cell in notebook.cells if cell.cell_type == "code")
+    assert passes(imports, cells["exercise"], cells["solution"], cells["check"])
+    assert not passes(imports, cells["exercise"], cells["check"])
+
+
 @every_chapter
-def test_a_chapter_has_six_exercises_and_its_notebook_a_gap_for_each(path):
+def test_a_chapter_has_six_exercises_and_its_notebook_a_place_for_each(path):
     text = path.read_text(encoding="utf-8")
     tasks = student.exercises(text)
     assert len(tasks) >= 6
     assert len(tasks) == text.count("{exercise}"), "an exercise has no solution"
     cells = student.notebook_of(path, NAMES).cells
-    assert sum(cell.source == student.GAP for cell in cells) == sum(task.code for task in tasks)
-    assert sum(cell.source in (student.GAP, student.WORDS) for cell in cells) == len(tasks)
+    places = [
+        cell
+        for cell in cells
+        if "exercise" in student.tags(cell) or cell.source in (student.GAP, student.WORDS)
+    ]
+    assert len(places) == len(tasks)
+    assert sum(cell.cell_type == "code" for cell in places) == sum(task.code for task in tasks)
+
+
+@every_chapter
+def test_nbgrader_knows_each_answer_and_each_check(path):
+    cells = student.notebook_of(path, NAMES).cells
+    about = [cell.metadata["nbgrader"] for cell in cells if "nbgrader" in cell.metadata]
+    names = [one["grade_id"] for one in about]
+    assert len(names) == len(set(names)), "two cells have one name"
+    assert {one["grade_id"] for one in about if one["locked"]} <= {f"{n}-asserts" for n in names}
+    labels = [task.label for task in student.exercises(path.read_text(encoding="utf-8"))]
+    assert {name.removesuffix("-asserts") for name in names} <= set(labels)
+
+
+@every_chapter
+def test_what_the_book_folds_is_folded_and_its_own_checks_are_left_out(path):
+    cells = student.notebook_of(path, NAMES).cells
+    assert not any("remove-cell" in student.tags(cell) for cell in cells)
+    for cell in cells:
+        if "hide-input" in student.tags(cell):
+            assert cell.metadata["jupyter"]["source_hidden"]
 
 
 @every_chapter
@@ -151,8 +218,9 @@ def test_what_is_no_solution_is_there(path):
     before = [cell for cell in jupytext.read(path, fmt="md:myst").cells if cell.cell_type == "code"]
     after = [cell.source for cell in student.notebook_of(path, NAMES).cells]
     codes = sum(task.code for task in student.exercises(path.read_text(encoding="utf-8")))
-    kept = [cell for cell in before if cell.source in after]
-    assert codes <= len(before) - len(kept) <= 3 * codes
+    shown = [cell for cell in before if "remove-cell" not in student.tags(cell)]
+    kept = [cell for cell in shown if cell.source in after]
+    assert codes <= len(shown) - len(kept) <= 3 * codes
 
 
 @every_chapter

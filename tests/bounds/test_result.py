@@ -105,5 +105,5 @@ def test_a_result_cannot_be_changed():
 
 def test_results_with_arrays_can_be_compared_and_collected():
     one = bound(epsilon=np.array([1.0, 2.0]))
-    assert one != bound(epsilon=np.array([1.0, 2.0]))
+    assert one == bound(epsilon=np.array([1.0, 2.0])) != bound(epsilon=np.array([1.0, 3.0]))
     assert len({one, one}) == 1

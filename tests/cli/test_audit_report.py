@@ -1,10 +1,12 @@
 """The report stands alone, escapes what comes from a file, and says what the bound says."""
 
+import hashlib
 import html
 import json
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,6 +14,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from auditkit import one_run, two_worlds
+from auditkit.bounds.result import rounded
 from auditkit.bounds.tradeoff import GaussianDP
 from auditkit.cli import main
 from auditkit.cli.figures import promised
@@ -99,6 +103,11 @@ def test_the_report_stands_alone_and_every_figure_has_words(report, method):
     said = "".join(page.text)
     for part in ("In plain words", "What it does not say", "seed", "0.1.0", "auditkit audit"):
         assert part in said
+    for name in ("candidates", "tau", "mu", "rejection_p_value", "kept_at_most"):
+        assert f'<th scope="row">{name}</th>' not in text
+    if method not in ("zero-run", "panoramia"):
+        assert "What this audit could have found" in said
+        assert [row["power"] for row in bound["would_have_shown"]] == [0.8] * 4
 
 
 def test_the_report_escapes_everything(report):
@@ -122,9 +131,81 @@ def test_the_report_escapes_everything(report):
     assert "a&b<i>.csv" in said
 
 
-def test_the_same_command_writes_the_same_report(report):
+def test_the_same_command_writes_the_same_report(report, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     first, _ = report(columns_for("one-run"), "--membership", "randomised")
     assert report(columns_for("one-run"), "--membership", "randomised")[0] == first
+
+
+def test_the_report_names_the_model_and_the_day(report, tmp_path, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    (tmp_path / "model.pt").write_bytes(b"weights")
+    asked = ["--title", "A <model>, version 3", "--model", str(tmp_path / "model.pt")]
+    text, bound = report(columns_for("one-run"), "--membership", "randomised", *asked)
+    digest = hashlib.sha256(b"weights").hexdigest()
+    assert "<h1>A &lt;model&gt;, version 3</h1>" in text
+    assert '<p class="made">2023-11-14 22:13 UTC</p>' in text
+    assert digest in text
+    assert bound["model"] == {"name": "model.pt", "sha256": digest}
+    (tmp_path / "checkpoint" / "deep").mkdir(parents=True)
+    for name in ("a", "deep/b"):
+        (tmp_path / "checkpoint" / name).write_text(name, encoding="utf-8")
+    _, bound = report(columns_for("one-run"), "--model", str(tmp_path / "checkpoint"))
+    lines = "".join(f"{hashlib.sha256(n.encode()).hexdigest()}  {n}\n" for n in ("a", "deep/b"))
+    assert bound["model"]["sha256"] == hashlib.sha256(lines.encode()).hexdigest()
+
+
+def test_the_report_says_what_it_could_have_found(report):
+    text, bound = report(
+        columns_for("one-run"), "--membership", "randomised", "--promise", "3,1e-5"
+    )
+    shown = {row["true_epsilon"]: row["epsilon"] for row in bound["would_have_shown"]}
+    assert list(shown) == [1.0, 2.0, 3.0, 4.0, 8.0]
+    assert sorted(shown.values()) == list(shown.values())
+    assert shown[8.0] <= bound["ceiling"]
+    assert "Of a mechanism with ε = 3, the best attack would have shown" in text
+    assert '<th scope="col">level of the test</th>' in text
+
+
+def test_many_other_columns_are_folded(report):
+    others = [f"column {number}" for number in range(30)]
+    text, _ = report(columns_for("one-run"), others=others)
+    assert "and 22 more</p><details><summary>The other 22</summary>" in text
+    assert all(f"“{name}”" in text for name in others)
+
+
+def test_a_bound_of_python_has_a_report_too(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    path = tmp_path / "report.html"
+    bound = one_run(700, 1000, 10_000)
+    bound.report(path, title="A <model>")
+    text = path.read_text(encoding="utf-8")
+    assert not LOADING & set(Page(text).tags)
+    said = "".join(Page(text).text)
+    for part in (
+        "A <model>",
+        rounded(bound.epsilon, bound.claim),
+        "What it does not say",
+        "right guesses",
+        "80% of runs",
+    ):
+        assert part in said
+    two_worlds(5, 500, 5, 500).report(path)
+    assert "runs with the canary" in path.read_text(encoding="utf-8")
+    estimate = replace(one_run(700, 1000, 10_000), claim="estimate", details={"odd": object})
+    estimate.report(path)
+    assert "it proves nothing" in path.read_text(encoding="utf-8")
+    with pytest.raises(ValueError, match="a report is of one bound, got 2"):
+        one_run([700, 800], 1000, 10_000).report(path)
+
+
+def test_the_json_of_a_bound_is_explained(tmp_path, capsys):
+    path = tmp_path / "bound.json"
+    path.write_text(replace(one_run(700, 1000, 10_000), epsilon=np.inf).to_json())
+    assert main(["explain", str(path)]) == 0
+    assert "The mechanism leaks" in capsys.readouterr().out
+    told = json.loads(one_run([700, 800], 1000, 10_000).to_json())
+    assert len(told["epsilon"]) == 2
 
 
 def test_warnings_come_before_the_figures(report):

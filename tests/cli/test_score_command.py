@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from auditkit import datasets
+from auditkit import datasets, toss_coins
 from auditkit.attacks.membership import difficulty_calibration, rmia
 from auditkit.cli import main
 from auditkit.cli.score_files import read_scores
@@ -164,6 +164,29 @@ def test_a_tree_knows_its_members_by_heart(folder, capsys):
     assert table.score[~table.member].mean() < -10.0
     assert main(["audit", "scores.csv", "--method", "two-worlds", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["claim"] == "estimate"
+
+
+@pytest.mark.usefixtures("folder")
+def test_scores_carry_the_names_by_which_coins_know_them(capsys):
+    coins = toss_coins(range(500), method="one-run")
+    coins.save("coins.json")
+    with np.load("members.npz") as first, np.load("others.npz") as second:
+        both = {name: np.concatenate((first[name], second[name])) for name in first.files}
+    for name, chosen in (("members", coins.members), ("others", ~coins.members)):
+        part = {role: column[chosen] for role, column in both.items()}
+        np.savez(f"{name}.npz", ids=np.flatnonzero(chosen), **part)
+    sys.modules.pop("factories", None)
+    assert scored("factories:tree") == 0
+    assert "(or --coins COINS.json, which says so)" in capsys.readouterr().out
+    assert main(["audit", "scores.csv", "--coins", "coins.json", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["claim"], told["diagnostics"]["plan"]) == (
+        "lower bound",
+        "planned before training",
+    )
+    np.savez("others.npz", **{role: column[~coins.members] for role, column in both.items()})
+    assert scored("factories:tree") == 1
+    assert "ids must be in both datasets" in capsys.readouterr().err
 
 
 def test_the_loss_of_a_network_is_torchs_own(folder):

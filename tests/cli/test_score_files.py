@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from auditkit.cli import score_files
+from auditkit.cli import score_readers
 from auditkit.cli.score_files import read_scores
 
 
@@ -104,26 +104,40 @@ def test_utf_16_as_spreadsheets_write_it_is_read(write):
     assert table.score.tolist() == [0.5, 1.5]
 
 
-def test_a_decimal_comma_is_read_and_told(write):
-    table = read_scores(write("score;member\n0,5;1\n-1;0\n"))
+def test_a_decimal_comma_is_asked_about_and_never_guessed(write):
+    path = write("score;member\n0,5;1\n-1;0\n")
+    with pytest.raises(ValueError, match="if its comma is the decimal point, say --decimal ,"):
+        read_scores(path)
+    table = read_scores(path, decimal=",")
     assert table.score.tolist() == [0.5, -1.0]
     assert "comma for the decimal point" in table.notes[0]
-    hint = "a decimal comma is read only where columns are separated by semicolons"
+    assert read_scores(write("score\tmember\n0,5\t1\n1\t0\n"), decimal=",").score.tolist() == [
+        0.5,
+        1,
+    ]
     for content, told in (
-        ("score;member\n0,5;1\n0.5;0\n", hint),
-        ("score\tmember\n0,5\t1\n1\t0\n", hint),
+        ("score;member\n0,5;1\n0.5;0\n", "with --decimal , no number may have a point"),
         ("score;member\n1,000,0;1\n0,5;0\n", '"1,000,0" in row 1'),
     ):
         with pytest.raises(ValueError, match='"score" must hold numbers') as caught:
-            read_scores(write(content))
+            read_scores(write(content), decimal=",")
         assert told in str(caught.value)
+
+
+def test_a_point_that_may_part_thousands_is_asked_about(write):
+    path = write("score;member\n1.234;1\n7;0\n12.345;1\n")
+    with pytest.raises(ValueError, match=r"say --decimal \. if it stands before the fraction"):
+        read_scores(path)
+    assert read_scores(path, decimal=".").score.tolist() == [1.234, 7.0, 12.345]
+    assert read_scores(write("score;member\n1.234;1\n0.5;0\n")).score.tolist() == [1.234, 0.5]
+    assert read_scores(write("score,member\n1.234,1\n2.345,0\n")).score.tolist() == [1.234, 2.345]
 
 
 def test_an_empty_cell_is_told_with_its_row_and_line(write):
     rows = [f"-0,{row};{row % 2}" for row in range(1, 31)]
     rows[17] = rows[20] = rows[25] = ";1"
     with pytest.raises(ValueError, match='"score" must hold numbers, got nothing') as caught:
-        read_scores(write("\n".join(["score;member", *rows])))
+        read_scores(write("\n".join(["score;member", *rows])), decimal=",")
     told = str(caught.value)
     assert "nothing in row 18 (line 19 of the file; 3 such in rows 1 to 30)" in told
     assert "cannot depend on membership" in told
@@ -134,7 +148,7 @@ def test_an_empty_cell_is_told_with_its_row_and_line(write):
 
 @pytest.mark.parametrize("first", ["sep=;\n", '"sep=;"\r\n', "SEP=;\n"])
 def test_what_a_spreadsheet_adds_is_passed_over(write, first):
-    table = read_scores(write(f"{first}score;member\n0,5;1\n;\n1,5;0\n; \n"))
+    table = read_scores(write(f"{first}score;member\n0,5;1\n;\n1,5;0\n; \n"), decimal=",")
     assert table.score.tolist() == [0.5, 1.5]
     assert table.headers == ("score", "member")
 
@@ -339,7 +353,7 @@ def test_parquet_columns_of_one_name_matter_only_where_they_are_used(tmp_path):
 
 
 def test_more_rows_than_memory_should_hold_are_refused_early(write, tmp_path, monkeypatch):
-    monkeypatch.setattr(score_files, "MOST_ROWS", 3)
+    monkeypatch.setattr(score_readers, "MOST_ROWS", 3)
     numbers = np.arange(4.0)
     np.savez(tmp_path / "a.npz", score=numbers)
     parquet.write_table(pyarrow.table({"score": numbers}), tmp_path / "a.parquet")
@@ -366,9 +380,9 @@ def test_what_pandas_cannot_read_is_read_row_by_row(write):
 
 def test_an_array_of_too_many_rows_takes_no_memory(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "a.npz", score=np.zeros(50), member=np.zeros(50), x=np.zeros(99))
-    monkeypatch.setattr(score_files, "MOST_ROWS", 50)
+    monkeypatch.setattr(score_readers, "MOST_ROWS", 50)
     assert read_scores(tmp_path / "a.npz").score.size == 50
-    monkeypatch.setattr(score_files, "MOST_ROWS", 49)
+    monkeypatch.setattr(score_readers, "MOST_ROWS", 49)
     monkeypatch.setattr(np.lib.npyio.NpzFile, "__getitem__", None)
     with pytest.raises(ValueError, match="more than 49 rows"):
         read_scores(tmp_path / "a.npz")

@@ -18,6 +18,7 @@ from auditkit.mechanisms.voting import noisy_argmax_probabilities
 ORDERS = np.array(
     [1.25, 1.5, 1.75, *np.arange(2.0, 33.0), 36, 40, 48, 56, 64, 80, 96, 128, 192, 256, 384, 512.0]
 )
+CURVES = (1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 48.0)  # of them, those that are drawn
 DELTA = 1e-6
 DRAWS = 10**8  # a query and world, as in the paper
 CONFIDENCE = 0.95
@@ -126,3 +127,40 @@ def summary(divergences: dict[str, np.ndarray], repeats: int, **others: np.ndarr
 def total(divergences: dict[str, np.ndarray]) -> dict[str, float]:
     """Return ε where each query is asked once: each direction adds up by itself."""
     return {name: epsilon(rows.sum(axis=1).max(axis=0)) for name, rows in divergences.items()}
+
+
+def curve_rows(
+    p: np.ndarray,
+    q: np.ndarray,
+    limits: dict[str, np.ndarray],
+    answers: int,
+    rng: np.random.Generator,
+) -> list[dict]:
+    """Return the divergence of two laws of one answer, what audits find, and limits at `ORDERS`.
+
+    A row for each of some orders, and one of order None, which has ε of so many answers.
+    ``corner`` has the cut that the laws recommend, ``k_cut`` all answers at once.
+    """
+    drawn, cut = [rng.multinomial(DRAWS, law) for law in (p, q)], telling_cut(p, q)
+    found = {**limits, "exact": Releases(p[None], q[None]).divergences(ORDERS)[0]}
+    for name, audit in (
+        ("corner", partial(renyi_audit, cut=cut)),
+        ("k_cut", partial(renyi_audit, method="k-cut")),
+    ):
+        both = [
+            audit(*pair, orders=ORDERS, confidence=CONFIDENCE).epsilon
+            for pair in (drawn, drawn[::-1])
+        ]
+        found[name] = np.max(both, axis=0)
+    kept = [int(np.flatnonzero(order == ORDERS)[0]) for order in CURVES]
+    rows = [
+        {"order": ORDERS[place], **{name: float(values[place]) for name, values in found.items()}}
+        for place in kept
+    ]
+    session = {name: epsilon(answers * values) for name, values in found.items()}
+    return [*rows, {"order": None, **session}]
+
+
+def theory_of_one(votes: np.ndarray, sigma: float) -> dict[str, np.ndarray]:
+    """Return what `theory` says of one histogram, at `ORDERS`."""
+    return {name: rows[0, 0] for name, rows in theory(votes[None], sigma).items()}

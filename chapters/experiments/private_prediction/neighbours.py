@@ -94,14 +94,22 @@ def by_adversary(
 ) -> list[dict]:
     """Audit with every adversary.
 
+    A row each; `audited` says what the columns are.
+    """
+    return audited(points(data, metric, queries), neighbours, sigma, rng)
+
+
+def audited(given: Points, neighbours: int, sigma: float, rng: np.random.Generator) -> list[dict]:
+    """Audit with every adversary.
+
     Queries of "adversarial" rows are asked as often as there are natural ones; a row for the mean
     over queries and one for the worst. Of "natural" rows all queries are asked once. ``reach`` is
     E(x) over its largest value. ``independent`` is theory for a sensitivity of √2, that of a vote
     which takes the place of another; ``one_vote`` for 1. With "jointly" in its name a column of
     audits holds for all queries together with 95%.
     """
-    given = points(data, metric, queries)
     near = nearest(given)
+    queries = len(given.query_labels)
     classes = int(given.labels.max()) + 1
     votes = neighbour_votes(
         given.labels[near.order[:, : within(neighbours, len(given.labels))]],

@@ -1,0 +1,15 @@
+from . import canaries as canaries
+from . import coin_canaries as coin_canaries
+from . import generated as generated
+from . import label_inference as label_inference
+from . import lira as lira
+from . import logistic as logistic
+from . import membership as membership
+from . import model_scores as model_scores
+from . import plain_logistic as plain_logistic
+from . import poisoning as poisoning
+from . import propensity as propensity
+from . import quantile_regression as quantile_regression
+from . import shift as shift
+from . import substitution as substitution
+from .propensity import propensity_bootstrap as propensity_bootstrap

@@ -1,0 +1,17 @@
+from . import differing_voters as differing_voters
+from . import dp_descent as dp_descent
+from . import dp_draws as dp_draws
+from . import dp_heads as dp_heads
+from . import dp_networks as dp_networks
+from . import dp_sgd as dp_sgd
+from . import label_dp as label_dp
+from . import noisy_argmax as noisy_argmax
+from . import noisy_sum as noisy_sum
+from . import private_knn as private_knn
+from . import private_training as private_training
+from . import prompt_voting as prompt_voting
+from . import releases as releases
+from . import vote_laws as vote_laws
+from . import voting as voting
+from . import worst_case as worst_case
+from . import worst_count as worst_count

@@ -1,0 +1,11 @@
+from . import border as border
+from . import convolutional as convolutional
+from . import descent as descent
+from . import encoders as encoders
+from . import generators as generators
+from . import language as language
+from . import lenet as lenet
+from . import networks as networks
+from . import outputs as outputs
+from . import stacked as stacked
+from . import training as training
