@@ -60,9 +60,10 @@ def mean(frame: pd.DataFrame, column: str = "bound", **setting: object) -> float
 
 
 def in_panels(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return audits with the place of their panel, pixels before the census, by ε."""
+    """Return audits with the place of their panel, images before the census, by ε."""
     panel = (frame["data"] + ": " + frame["mechanism"]).str.replace(" (", "\n(", regex=False)
-    order = sorted(panel.unique(), key=lambda name: (name.startswith("census"), name))
+    kinds = ("pixels", "features", "census")
+    order = sorted(panel.unique(), key=lambda name: (kinds.index(name.partition(":")[0]), name))
     placed = frame.assign(panel=panel, place=panel.map(order.index))
     return placed.sort_values(["epsilon", "place"], kind="stable")
 
@@ -85,6 +86,14 @@ law = once[once["proxy"] == "posterior"].assign(
 by_paper, by_ratio = (law[law["attack"] == name] for name in ("paper", "likelihood ratio"))
 tight = by_paper.query("guesses == 0.001 and 1 <= epsilon <= 4")
 generous = by_paper.query("guesses == 0.01 and epsilon >= 2")["ideal_share"]
+# what the figure draws: the paper's score with either proxy, and the best that is ours beside it
+shares = once[once["attack"] == "paper"].assign(
+    gaussian_share=once["gaussian"] / once["epsilon"],
+    ideal_share=once["ideal_gaussian"] / once["epsilon"],
+)
+best = by_ratio[["classes", "epsilon", "guesses", "pure_share"]]
+shares = shares.merge(best.rename(columns={"pure_share": "best_share"}))
+shares = shares.sort_values("guesses", kind="stable")
 claim(
     "OBS-1",
     paper="tight for ε from 1 to 4 (figure, no numbers)",
@@ -328,29 +337,49 @@ seen = [
 ]
 assert [f"{value:.2f}" for value in seen] == ["0.20", "0.01", "0.01"]
 
-# what the figure draws
-rivals = in_panels(
-    pd.concat(
-        [
-            pixels.query("who != 'paper' and who != 'null'").assign(data="pixels"),
-            told(by_boosting).assign(data="census"),
-        ],
-        ignore_index=True,
-    )
-    .query("guesses == 'sweep' and (who == 'ours' or attack == 'label inference')")
-    .assign(line=lambda rows: rows["attack"].where(rows["who"] == "ours", "its placebo"))
+# what the figures draw: three attacks, the placebo of the first, and what it finds where labels
+# were drawn before training
+LABEL_ALONE = "(played_on == 'training' or attack == 'label inference')"
+DRAWN_FIRST = (
+    "(game == 'interventional' and played_on == 'training' and attack == 'label inference')"
 )
+
+
+def in_lines(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return audits with the line of a figure of attacks that they belong to."""
+    line = frame["attack"].where(frame["played_on"] == "training", "its placebo")
+    return frame.assign(line=line.mask(frame["game"] == "interventional", "interventional"))
+
+
+rivals = pd.concat(
+    [
+        pixels.query("who in ('ours', 'placebo') and mechanism != @PATE").assign(data="pixels"),
+        pixels.query("who in ('ours', 'placebo') and mechanism == @PATE").assign(data="features"),
+        under_every_name(told(alike.query(DRAWN_FIRST))).assign(data="pixels"),
+        told(by_boosting).assign(data="census"),
+        told(before_training.query(DRAWN_FIRST)).assign(data="census"),
+    ],
+    ignore_index=True,
+)
+rivals = in_panels(in_lines(rivals.query(f"guesses == 'sweep' and {LABEL_ALONE}")))
 # and by the passes of the reference model
 by_passes = audits.query(
-    "start == @FRESH and mechanism == 'LP-1ST' and epsilon != 10 and not calibrated"
-    " and (game == 'observational' or game == 'null' and epsilon == inf) and guesses == '1%'"
-    " and (played_on == 'training' or attack == 'label inference')"
+    "start == @FRESH and mechanism == 'LP-1ST' and epsilon != 10 and guesses == '1%'"
+    " and (not calibrated and (game == 'observational' or game == 'null' and epsilon == inf)"
+    f" and {LABEL_ALONE} or {DRAWN_FIRST})"
 )
-by_passes = by_passes.assign(
+by_passes = in_lines(by_passes).assign(
     target=by_passes["epsilon"]
     .map({math.inf: "no protection (ε = ∞)", 1.0: "ε = 1"})
-    .where(by_passes["game"] == "observational", "labels never used (ε = 0)"),
-    line=by_passes["attack"].where(by_passes["played_on"] == "training", "its placebo"),
+    .mask(by_passes["game"] == "null", "labels never used (ε = 0)")
+)
+# and by where the target starts
+by_start = audits.query(
+    "passes == @PASSES and mechanism == 'LP-1ST' and epsilon != 10 and guesses == '1%'"
+    " and (game == 'observational' and not calibrated or game == 'interventional')"
+)
+by_start = by_start.assign(
+    start=by_start["start"].mask(by_start["game"] == "interventional", "fresh, drawn labels")
 )
 sharper = alike.query("game == 'observational' and calibrated")
 sharp = [
@@ -384,16 +413,20 @@ assert never[4] > 0.6
 
 calibrated = under_every_name(alike.query("calibrated")).assign(data="pixels")
 boosted = census.query("learner == 'CatBoost'").assign(data="census")
+# the students of PATE-FM learn from frozen features, in the observational game alone
+students = stored("obs-images-pate").query("reference == 'scaled'")
+students = students.assign(mechanism=PATE, game="observational", data="features")
 LINES = {
     ("observational", "training"): "observational",
     ("observational", "placebo"): "its placebo",
     ("interventional", "training"): "interventional",
     ("null", "training"): "labels never used",
 }
-games = told(calibrated, boosted).query("attack == 'label inference' and guesses == '1%'")
+games = told(calibrated, students, boosted)
+games = games.query("attack == 'label inference' and guesses == '1%'")
 asked = pd.Series(list(zip(games["game"], games["played_on"], strict=True)), games.index)
-# what the figure draws: the same mechanism in both games, by a calibrated reference on pixels
-games = in_panels(games.assign(line=asked.map(LINES)).query("mechanism != @PATE_TABLE"))
+# what the figure draws: the same mechanism in both games, by a calibrated reference on images
+games = in_panels(games.assign(line=asked.map(LINES)))
 apart = games.pivot_table("bound", ["data", "mechanism", "epsilon"], "line")
 silence = told(calibrated, boosted).query(
     "attack == 'label inference' and guesses == '1%' and game == 'interventional'"
