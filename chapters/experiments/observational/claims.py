@@ -233,6 +233,15 @@ vote_placebos = [
     mean(pixels, mechanism=PATE, epsilon=epsilon, played_on="placebo") for _, epsilon in LEVELS
 ]
 placebo = mean(pixels, mechanism="LP-1ST", epsilon=math.inf, played_on="placebo")
+off = max(
+    abs(found[name, epsilon] - bound)
+    for name, (sweeps, _, _) in PAPER_IMAGES.items()
+    for (_, epsilon), bound in zip(LEVELS[:2], sweeps, strict=False)
+    if name != PATE
+)
+put_right = alike.query("calibrated and game == 'observational' and epsilon == 1")
+least = mean(put_right, mechanism="LP-1ST")
+least_placebo = mean(put_right, mechanism="LP-1ST", played_on="placebo")
 claim(
     "OBS-5",
     paper="ε = ∞: 2.13 to 2.53, 10: 1.86 to 2.22, 1: .43 to .90; ordered, below ε",
@@ -242,19 +251,19 @@ claim(
     + " for networks on pixels; PATE-FM on features "
     + ", ".join(f"{value:.2f}" for value in votes),
     verdict="partly",
-    why="By networks on pixels the bounds at ε = 10 and ∞ are near the paper's, though not all is "
-    f"leaked (placebo {placebo:.2f} at ∞), and at 1 randomised response and ALIBI leave next to "
-    "nothing, where the paper finds .43 and .67; varied were the reference model's passes, its "
-    "calibration, the prior, and features for pixels. PATE-FM, whose 250 teachers on pixels are "
-    "out of reach, stays at its placebo on features ("
-    + ", ".join(f"{value:.2f}" for value in vote_placebos)
-    + ").",
+    why=f"By networks on pixels the bounds at ε = 10 and ∞ are within {off:.1f} of the paper's, "
+    f"though not all is leaked (placebo {placebo:.2f} at ∞). At 1 randomised response and ALIBI "
+    "leave next to nothing, where the paper finds .43 and .67. Varied were the reference's passes, "
+    f"its calibration (LP-1ST at 1: {least:.2f}, placebo {least_placebo:.2f}), the prior, and "
+    "features for pixels. PATE-FM, whose 250 teachers on pixels are out of reach, stays at its "
+    "placebo on features (" + ", ".join(f"{value:.2f}" for value in vote_placebos) + ").",
     figure=("OBS-T1", "OBS-T4", "OBS-F9"),
     check=all(found[name, 10.0] > 1.5 * found[name, 1.0] for name in NETWORKS)
     and all(value < epsilon for (_, epsilon), value in found.items())
     and all(found[name, math.inf] > found[name, 10.0] - 0.3 for name in NETWORKS)
     and max(found["LP-1ST", 1.0], found["ALIBI", 1.0]) < 0.2
     and all(value < noise + 0.1 for value, noise in zip(votes, vote_placebos, strict=True))
+    and off < 0.8
     and placebo > 0.5,
 )
 
@@ -332,11 +341,12 @@ claim(
     and calibration_two < 0.5 * label_two,
 )
 # their placebo "is nearly silent everywhere", on average over trainings
-SETTING = ["data", "game", "mechanism", "epsilon", "start", "passes", "calibrated", "guesses"]
-for frame in (audits, by_boosting, stored("obs-images").query("reference == 'trained'")):
+SETTING = ["game", "mechanism", "epsilon", "start", "passes", "attack", "guesses"]
+frozen = stored("obs-images").query("reference == 'trained'")
+for frame in (audits.query("not calibrated"), by_boosting, frozen):
     others = frame.query("attack != 'label inference' and played_on == 'placebo'")
-    settings = ["attack", *others.columns.intersection(SETTING)]
-    assert others.groupby(settings, dropna=False)["bound"].mean().max() < 0.15
+    by = [name for name in SETTING if name in others]
+    assert others.groupby(by)["bound"].mean().max() < 0.2
 
 # "RMIA still reports 0.20, with a placebo of 0.01; difficulty calibration reports 0.01"
 blind = {"mechanism": "drawn labels", "guesses": "1%", "epsilon": 0.0}
@@ -392,6 +402,12 @@ by_start = audits.query(
 by_start = by_start.assign(
     start=by_start["start"].mask(by_start["game"] == "interventional", "fresh, drawn labels")
 )
+# "much the same", "calibration gains most", "nothing is found at ε = 1"
+starts = by_start.groupby(["epsilon", "attack", "played_on", "start"])["bound"].mean().unstack()
+gain = (starts[CHECKPOINT] - starts[FRESH]).loc[math.inf]
+assert gain["label inference"].abs().max() < 0.5
+assert gain[:, "training"].idxmax() == "difficulty calibration"
+assert starts.loc[1.0].max().max() < 0.2
 sharper = alike.query("game == 'observational' and calibrated")
 sharp = [
     mean(sharper, mechanism="LP-1ST", epsilon=math.inf, attack=attack) for attack in PAPER_TEXTS
@@ -424,8 +440,9 @@ claim(
 # "Against that one nothing is found ... against any other", of one that never used the labels
 never = by_passes.query("game == 'null' and line == 'label inference'")
 never = never.groupby("passes")["bound"].mean()
-assert never[PASSES] < 0.3 < never.drop(PASSES).min()
-assert never[4] > 0.6
+assert never[PASSES] < 0.3
+assert never.drop(PASSES).min() > never[PASSES] + 0.1
+assert never.idxmax() == 4
 
 # The headline: an observational audit finds what an interventional one finds
 
