@@ -222,6 +222,10 @@ pixels = told(
     ).assign(played_on="null"),
     stored("obs-images-pate").query("reference == 'trained'").assign(mechanism=PATE),
 )
+# and how good the models are
+skill = pixels.query("attack == 'label inference' and guesses == '1%' and who in ('paper', 'ours')")
+skill = skill.assign(percent=100 * skill["accuracy"], level="ε = " + skill["ε"])
+skill = skill.sort_values("epsilon", ascending=False, kind="stable")
 LEVELS = (("ε = ∞", math.inf), ("10", 10.0), ("1", 1.0))
 found = {
     (name, epsilon): mean(pixels, mechanism=name, epsilon=epsilon)
