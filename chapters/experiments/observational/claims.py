@@ -62,6 +62,7 @@ def mean(frame: pd.DataFrame, column: str = "bound", **setting: object) -> float
 def in_panels(frame: pd.DataFrame) -> pd.DataFrame:
     """Return audits with the place of their panel, images before the census, by ε."""
     panel = (frame["data"] + ": " + frame["mechanism"]).str.replace(" (", "\n(", regex=False)
+    panel = panel.str.replace("features: ", "features:\n")
     kinds = ("pixels", "features", "census")
     order = sorted(panel.unique(), key=lambda name: (kinds.index(name.partition(":")[0]), name))
     placed = frame.assign(panel=panel, place=panel.map(order.index))
