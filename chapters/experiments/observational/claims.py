@@ -404,8 +404,10 @@ by_start = audits.query(
     "passes == @PASSES and mechanism == 'LP-1ST' and epsilon != 10 and guesses == '1%'"
     " and (game == 'observational' and not calibrated or game == 'interventional')"
 )
+by_start = told(by_start.sort_values("game", ascending=False, kind="stable"))
 by_start = by_start.assign(
-    start=by_start["start"].mask(by_start["game"] == "interventional", "fresh, drawn labels")
+    start=by_start["start"].mask(by_start["game"] == "interventional", "fresh, drawn labels"),
+    level="ε = " + by_start["ε"],
 )
 # "All three attacks and the placebo say much the same", "nothing is found at ε = 1"
 starts = by_start.groupby(["epsilon", "attack", "played_on", "start"])["bound"].mean().unstack()
