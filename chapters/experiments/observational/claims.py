@@ -214,13 +214,17 @@ def under_every_name(frame: pd.DataFrame) -> pd.DataFrame:
 
 audits = stored("obs-networks-audits")
 alike = audits.query("start == @FRESH and passes == @PASSES")
-# what the figures draw: networks on pixels, their nulls, PATE-FM on features, the paper's values
+# what the figures draw: networks on pixels, their nulls, the same of drawn labels, PATE-FM on
+# features, the paper's values
 pixels = told(
     pd.DataFrame(published),
     under_every_name(alike.query("game == 'observational' and not calibrated")),
     under_every_name(
         alike.query("game == 'null' and not calibrated and played_on == 'training'")
     ).assign(played_on="null"),
+    under_every_name(alike.query("game == 'interventional' and played_on == 'training'")).assign(
+        played_on="interventional"
+    ),
     stored("obs-images-pate").query("reference == 'trained'").assign(mechanism=PATE),
 )
 # and how good the models are
@@ -274,6 +278,10 @@ claim(
 
 # "label inference reports about half of what it reports on the target's own"
 assert 0.3 < placebo / found["LP-1ST", math.inf] < 0.7
+# "lies between audit and placebo", on average over mechanisms
+between = pixels.query("attack == 'label inference' and guesses == 'sweep' and epsilon >= 10")
+between = between[between["mechanism"] != PATE].groupby("who")["bound"].mean()
+assert between["placebo"] < between["interventional"] < between["ours"]
 # "About two points below the paper's at most at ε = ∞ and 10"
 behind = {
     (name, epsilon): theirs - 100 * mean(pixels, "accuracy", mechanism=name, epsilon=epsilon)
