@@ -309,5 +309,5 @@ def _lost(value: Any) -> int:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    text = " ".join(repr(value).split())  # numpy breaks the lines of an array
     return text if len(text) <= 60 else text[:57] + "..."

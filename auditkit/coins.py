@@ -68,6 +68,9 @@ class Coins:
     salt : str
         Random digits. They hide few coins from whoever knows the digest, and give chance that knows
         nothing of the coins, which canaries are drawn from.
+    promise : tuple of float, optional
+        What is to be tested, as `toss_coins` takes it. No bound depends on it, so it is no part of
+        `plan`, which `audit_scores` takes; ``auditkit audit --coins`` gives its p-value.
 
     Examples
     --------
@@ -81,6 +84,7 @@ class Coins:
     plan: Plan
     tossed: str
     salt: str
+    promise: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         self.members.setflags(write=False)  # the digest is made once
@@ -161,6 +165,7 @@ class Coins:
             "format": FORMAT,
             "tossed": self.tossed,
             "plan": _plain(self.plan),
+            **({} if self.promise is None else {"promise": list(self.promise)}),
             "salt": self.salt,
             "coins": dict(zip(self.ids, sides, strict=True)),
         }
@@ -175,7 +180,8 @@ class Coins:
             rule |= {"candidates": tuple(Fixed(**each) for each in rule["candidates"])}
         members = np.array([SIDES.index(side) for side in told["coins"].values()], bool)
         plan = _plan(threshold=RULES[kind](**rule), **values)
-        return cls(tuple(told["coins"]), members, plan, str(told["tossed"]), str(told["salt"]))
+        tossed, salt, promise = str(told["tossed"]), str(told["salt"]), told.get("promise")
+        return cls(tuple(told["coins"]), members, plan, tossed, salt, _promise(promise))
 
 
 def toss_coins(
@@ -186,6 +192,7 @@ def toss_coins(
     delta: float = 1e-5,
     confidence: float = 0.95,
     family: Literal["gaussian", "pure", "approx"] | None = None,
+    promise: tuple[float, ...] | None = None,
 ) -> Coins:
     """Toss a fair coin for each example, before training, and keep the plan of the audit with it.
 
@@ -209,6 +216,8 @@ def toss_coins(
     family : str, optional
         As in `audit_scores`, by a word: "gaussian" or "pure" for "one-run-fdp", "approx" or
         "gaussian" for "two-worlds". The first is the default.
+    promise : tuple of float, optional
+        What the audit will test by a p-value: ``(epsilon, delta)``, or ``(mu,)`` of Gaussian DP.
 
     Returns
     -------
@@ -244,7 +253,7 @@ def toss_coins(
     bits = np.frombuffer(secrets.token_bytes(len(kept) // 8 + 1), np.uint8)
     members = np.unpackbits(bits)[: len(kept)].astype(np.bool_)
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return Coins(kept, members, plan, now, secrets.token_hex(16))
+    return Coins(kept, members, plan, now, secrets.token_hex(16), _promise(promise))
 
 
 def names(argument: str, ids: ArrayLike) -> tuple[str, ...]:
@@ -287,6 +296,16 @@ def _plan(
         "delta": _check.delta("delta", delta, gaussian=family == "gaussian"),
         "confidence": _check.fraction("confidence", confidence),
     }
+
+
+def _promise(given: Any) -> tuple[float, ...] | None:
+    """Return (ε, δ), or the μ of a Gaussian curve, as they are kept."""
+    if given is None:
+        return None
+    if isinstance(given, str) or len(given) not in (1, 2):
+        raise ValueError(f"promise must be (epsilon, delta) or (mu,), got {given!r}")
+    first = _check.scalar("promise", given[0], least=0.0)
+    return (first, *(_check.delta("the δ of promise", each) for each in given[1:]))
 
 
 def _countable(plan: Plan, examples: int) -> None:

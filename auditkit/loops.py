@@ -5,8 +5,12 @@ Hugging Face) is imported by whoever trains with it, and not here.
 """
 
 import contextlib
+import hashlib
+import shlex
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +18,69 @@ import numpy as np
 
 from auditkit._types import Floats
 from auditkit.attacks.membership import difficulty_calibration
-from auditkit.bounds.result import Bound
+from auditkit.bounds.result import Bound, noticed
 from auditkit.cli import parser, terminal
-from auditkit.cli.scoring import write
+from auditkit.cli.scoring import plain_names, write
 from auditkit.coins import Coins
+
+RESUMED = (
+    "The training was resumed: the first losses are those of an earlier start, which before.csv "
+    "held."
+)
+UNREAD = (
+    "The training never read {} of the {} canaries that are in. What was not trained on leaves "
+    "nothing to find, and the number says nothing of it. All is well only if they were copied from "
+    "audit.members beforehand, and the copy was trained on."
+)
+
+
+class Members:
+    """The canaries to train on, as a dataset of torch that marks which of them were read.
+
+    It goes among other records by ``others + members``, where those are a dataset of torch or of
+    Hugging Face, a list, or whatever else has a length and items; or, said in torch's own words, by
+    ``torch.utils.data.ConcatDataset([others, members])``.
+
+    Parameters
+    ----------
+    canaries : sequence
+        All of them.
+    places : sequence of int
+        Which of them are in.
+
+    Attributes
+    ----------
+    read : torch.Tensor of bool, shape (places,)
+        Which of them were asked for, by any process of a loader.
+    """
+
+    def __init__(self, canaries: Sequence[Any], places: Sequence[int]) -> None:
+        import torch
+
+        self._canaries, self._places = canaries, places
+        # the workers of a loader are processes of their own
+        self.read = torch.zeros(len(places), dtype=torch.bool)
+        self.read.share_memory_()  # type: ignore[no-untyped-call]  # torch's own
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, place: int) -> Any:
+        found = self._canaries[self._places[place]]
+        self.read[place] = True
+        return found
+
+    def __add__(self, others: Any) -> Any:
+        return _joined(self, others)
+
+    def __radd__(self, others: Any) -> Any:
+        return _joined(others, self)
+
+
+def _joined(first: Any, second: Any) -> Any:
+    from torch.utils.data import ConcatDataset
+
+    return ConcatDataset([first, second])
 
 
 class LoopAudit:
@@ -38,11 +101,15 @@ class LoopAudit:
     loss : callable, optional
         From outputs and labels of a batch of one to its loss, as ``torch.nn.CrossEntropyLoss()``.
         By default the loss that a model of Hugging Face returns by itself.
+    title : str, optional
+        What stands above the report.
 
     Attributes
     ----------
-    members : torch.utils.data.Dataset
-        The canaries to train on, to be put among the other records: ``others + audit.members``.
+    members : Members
+        The canaries to train on, to be put among the other records: ``others + audit.members``,
+        whether those are a dataset of torch or of Hugging Face, or a list. The report tells of
+        members that the training never read.
     bound : Bound or None
         What was found, after training.
 
@@ -57,9 +124,9 @@ class LoopAudit:
     promise stands in the report::
 
         audit = LoopAudit("audit", canaries, torch.nn.CrossEntropyLoss())
-        loader = DataLoader(others + audit.members, batch_size=64, shuffle=True)
+        data = torch.utils.data.ConcatDataset([others, audit.members])
         with audit.training(model):
-            ...  # the loop as it was
+            ...  # the loop as it was, over DataLoader(data, batch_size=64, shuffle=True)
 
     A `Trainer` of Hugging Face::
 
@@ -79,9 +146,12 @@ class LoopAudit:
         folder: str | Path,
         canaries: Sequence[Any],
         loss: Callable[[Any, Any], Any] | None = None,
+        *,
+        title: str | None = None,
     ) -> None:
         self.folder, self.canaries, self._loss = Path(folder), canaries, loss
         self.bound: Bound | None = None
+        self._title, self._resumed = title, False
         if not (self.folder / "coins.json").is_file():
             raise FileNotFoundError(
                 "folder must hold coins.json, from `toss_coins` or `auditkit coins`, got "
@@ -99,13 +169,10 @@ class LoopAudit:
                 f"canaries must be one for each of {len(self.coins)} coins, got {len(canaries)}"
             )
 
-    @property
-    def members(self) -> Any:
+    @cached_property
+    def members(self) -> Members:
         """The canaries whose coin says that they are trained on, as a torch dataset."""
-        import torch
-
-        chosen = np.flatnonzero(self.coins.members).tolist()
-        return torch.utils.data.Subset(self.canaries, chosen)  # type: ignore[arg-type]
+        return Members(self.canaries, np.flatnonzero(self.coins.members).tolist())
 
     @contextlib.contextmanager
     def training(self, model: Any, engine: Any = None) -> Iterator["LoopAudit"]:
@@ -146,8 +213,10 @@ class LoopAudit:
         return Callback()
 
     def _start(self, model: Any, collate: Callable[[list[Any]], Any]) -> None:
+        self.members.read.zero_()  # what was looked at beforehand was not trained on
         path = self.folder / "before.csv"
-        if not path.exists():
+        self._resumed = path.exists()
+        if not self._resumed:
             write(path, {"id": np.array(self.coins.ids), "loss": self._losses(model, collate)})
             return
         warnings.warn(
@@ -176,15 +245,18 @@ class LoopAudit:
             score = difficulty_calibration(after, self._read(self.folder / "before.csv"))
             member = self.coins.members.astype(np.int64)
             write(path, {"id": np.array(self.coins.ids), "score": score, "member": member})
-            self._report(path, history)
+            self._report(path, model, history)
         except ValueError as error:
             warnings.warn(f"the training is over, and its audit refused: {error}", stacklevel=4)
 
-    def _report(self, path: Path, history: Sequence[Any]) -> None:
+    def _report(self, path: Path, model: Any, history: Sequence[Any]) -> None:
         from auditkit.cli.report import write_report
         from auditkit.cli.statement import perform
 
+        report = self.folder / "report.html"
         line = ["audit", str(path), "--coins", str(self.folder / "coins.json")]
+        line += ["--report", str(report)]
+        line += [] if self._title is None else [f"--title={self._title}"]
         if len(history) == 1 and history[0][0] > 0.0 and self.coins.plan["delta"] > 0.0:
             words = ("--noise-multiplier", "--sampling-rate", "--steps")
             for word, number in zip(words, history[0], strict=True):
@@ -196,15 +268,33 @@ class LoopAudit:
                 stacklevel=5,
             )
         options = parser().parse_args(line)
-        options.command = " ".join(["auditkit", *line])
+        options.command = shlex.join(["auditkit", *line])
+        told = self._notices()
         progress = terminal.Progress()
         try:
             found = perform(options, progress)
-            write_report(found, self.folder / "report.html")
+            self.bound = replace(found.bound, notices=(*found.bound.notices, *told))
+            name = f"{type(_bare(model)).__name__}, by auditkit.loops.digest"
+            warned, held = [*told, *found.warnings], (name, digest(model))
+            found = replace(found, bound=self.bound, warnings=warned, model=held)
+            write_report(found, report)
         finally:
             progress.done()
-        self.bound = found.bound
-        terminal.say(f"{found.sentence} The report is in {self.folder / 'report.html'}.")
+        said = noticed(self.bound.notices)
+        terminal.say(f"{found.sentence}{said} The report is in {report}.")
+
+    def _notices(self) -> list[str]:
+        """Say what the scores do not show: losses of an earlier start, members never read."""
+        from torch import distributed
+
+        told = [RESUMED] if self._resumed else []
+        lost = int((~self.members.read).sum())
+        # of a training in several processes each sees its own share
+        parted = distributed.is_available() and distributed.is_initialized()
+        if lost and not (parted and distributed.get_world_size() > 1):
+            told.append(UNREAD.format(lost, len(self.members)))
+            warnings.warn(told[-1], stacklevel=6)
+        return told
 
     def _losses(self, model: Any, collate: Callable[[list[Any]], Any]) -> Floats:
         """Return the loss on each canary, one at a time, and leave the model as it was."""
@@ -230,3 +320,45 @@ class LoopAudit:
             for module, mode in modes.items():
                 module.training = mode
         return np.array(found)
+
+
+def _bare(model: Any) -> Any:
+    """Return a module without what Opacus or torch.compile put around it."""
+    for wrapped in ("_orig_mod", "_module"):
+        model = getattr(model, wrapped, model)
+    return model
+
+
+def digest(model: Any) -> str:
+    """Return the SHA-256 of a torch module's tensors, as the report of a `LoopAudit` states it.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        As it was trained, or bare: what Opacus and torch.compile wrap around it plays no part.
+
+    Returns
+    -------
+    str
+        Of each tensor of the state dict, in the order of their names: a line of name, type and
+        shape, then its bytes.
+
+    References
+    ----------
+    SHA-256, FIPS 180-4.
+
+    Examples
+    --------
+    >>> import torch
+    >>> digest(torch.nn.Linear(2, 1)) == digest(torch.nn.Linear(2, 1))  # other first weights
+    False
+    """
+    import torch
+
+    found = hashlib.sha256()
+    for name, value in sorted(plain_names(model.state_dict()).items()):
+        if isinstance(value, torch.Tensor):
+            held = value.detach().cpu().contiguous()
+            found.update(f"{name} {held.dtype} {tuple(held.shape)}\n".encode())
+            found.update(held.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return found.hexdigest()

@@ -99,6 +99,32 @@ def test_a_file_that_was_edited_is_refused(coins, tmp_path, old, new, match):
         Coins.load(path)
 
 
+@pytest.mark.parametrize("promise", [(1, 1e-5), (np.float64(0.5),)])
+def test_a_promise_is_kept_under_the_digest(tmp_path, promise):
+    made = toss_coins(range(9), method="one-run", promise=promise)
+    path = tmp_path / "coins.json"
+    made.save(path)
+    read = Coins.load(path)
+    assert read.promise == promise
+    assert read.digest == made.digest
+    audit_scores(np.arange(9.0), read, ids=range(9), **read.plan)  # of which it is no part
+    told = json.loads(path.read_text())
+    told["promise"][0] = 2.0
+    path.write_text(json.dumps(told))
+    with pytest.raises(ValueError, match="was edited"):
+        Coins.load(path)
+    del told["promise"]
+    path.write_text(json.dumps(told))
+    with pytest.raises(ValueError, match="was edited"):
+        Coins.load(path)
+
+
+@pytest.mark.parametrize("promise", [(), (1, 2, 3), (-1.0,), (1.0, 1.0), (np.nan, 0.1), "12"])
+def test_a_promise_that_is_none_is_refused(promise):
+    with pytest.raises(ValueError, match="promise must"):
+        toss_coins(range(9), method="one-run", promise=promise)
+
+
 def test_layout_does_not_matter_to_the_digest(coins, tmp_path):
     path = tmp_path / "coins.json"
     coins.save(path)

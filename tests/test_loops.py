@@ -13,6 +13,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from auditkit import Coins, Fixed, LoopAudit, toss_coins
+from auditkit.loops import digest
 
 EXAMPLES, WIDTH = 400, 300
 CROSS_ENTROPY = nn.CrossEntropyLoss()
@@ -74,9 +75,64 @@ def test_without_training_on_them_canaries_show_nothing(tmp_path):
     audit = LoopAudit(tmp_path, made(tmp_path), CROSS_ENTROPY)
     model = nn.Linear(WIDTH, 2)
     others = TensorDataset(torch.randn(200, WIDTH), torch.randint(2, (200,)))
-    with audit.training(model):
+    next(iter(audit.members))  # who looks at one has not trained on it
+    count = len(audit.members)
+    told = f"never read {count} of the {count} canaries that are in"
+    with pytest.warns(UserWarning, match=told), audit.training(model):
         trained(model, DataLoader(others, batch_size=32))
     assert audit.bound.epsilon < 0.5  # 0 but in one audit of twenty
+    assert told in audit.bound.notices[-1]
+    assert told in (tmp_path / "report.html").read_text()
+
+
+class Records:
+    """What has a length and items, and cannot be added to anything: a dataset of Hugging Face."""
+
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, place):
+        return (torch.zeros(WIDTH), torch.tensor(place))
+
+
+@pytest.mark.parametrize(
+    "others", [Records(), list(Records()), TensorDataset(torch.zeros(3, WIDTH), torch.arange(3))]
+)
+def test_members_go_among_whatever_records_there_are(tmp_path, others):
+    canaries = made(tmp_path)
+    members = LoopAudit(tmp_path, canaries, CROSS_ENTROPY).members
+    chosen = np.flatnonzero(Coins.load(tmp_path / "coins.json").members)
+    for data in (others + members, torch.utils.data.ConcatDataset([others, members])):
+        assert len(data) == 3 + len(chosen)
+        assert data[2][1] == 2
+        torch.testing.assert_close(data[3 + 5][0], canaries[chosen[5]][0])
+    torch.testing.assert_close((members + others)[5][0], canaries[chosen[5]][0])
+
+
+def test_what_the_workers_of_a_loader_read_is_seen(tmp_path):
+    members = LoopAudit(tmp_path, made(tmp_path), CROSS_ENTROPY).members
+    loader = DataLoader(members, batch_size=8, num_workers=2)
+    assert not members.read.any()
+    assert sum(len(labels) for _, labels in loader) == len(members)
+    assert members.read.all()
+
+
+def test_the_report_has_a_title_and_a_digest_of_the_model(tmp_path):
+    audit = LoopAudit(tmp_path, made(tmp_path), CROSS_ENTROPY, title="A <small> model")
+    model = nn.Sequential(nn.Linear(WIDTH, 2), nn.BatchNorm1d(2))  # with a number without axes
+    with audit.training(model):
+        trained(model, DataLoader(audit.members, batch_size=32), epochs=1)
+    report = (tmp_path / "report.html").read_text()
+    assert "<h1>A &lt;small&gt; model</h1>" in report
+    assert digest(model) in report
+    assert "Sequential, by auditkit.loops.digest" in report
+    assert "was resumed" not in report
+    other = nn.Sequential(nn.Linear(WIDTH, 2), nn.BatchNorm1d(2))
+    assert digest(other) != digest(model)
+    other.load_state_dict(model.state_dict())
+    wrapped = nn.Module()
+    wrapped._module = other  # as Opacus calls it
+    assert digest(wrapped) == digest(model)
 
 
 def test_opacus_promise_stands_beside_the_bound(tmp_path):
@@ -93,16 +149,23 @@ def test_opacus_promise_stands_beside_the_bound(tmp_path):
             noise_multiplier=1.0,
             max_grad_norm=1.0,
         )
-        with audit.training(private, engine):
+
+        def one_pass():
             for x, y in loader:
                 optimizer.zero_grad()
                 CROSS_ENTROPY(private(x), y).backward()
                 optimizer.step()
+
+        # by Poisson sampling it leaves some of them out
+        with pytest.warns(UserWarning, match="never read"), audit.training(private, engine):
+            one_pass()
     ((noise, rate, steps),) = engine.accountant.history
     assert (noise, steps) == (1.0, len(loader))
     report = (tmp_path / "report.html").read_text()
     assert "upper bound, add/remove" in report
     assert f"{rate:g}" in report
+    assert "by privacy loss distributions of dp-accounting" in report
+    assert "Linear, by auditkit.loops.digest" in report
     assert audit.bound.epsilon < 10.0
 
 
@@ -110,7 +173,7 @@ def test_an_audit_that_is_refused_takes_no_training_along(tmp_path):
     audit = LoopAudit(tmp_path, made(tmp_path, examples=4), CROSS_ENTROPY)
     model = nn.Linear(WIDTH, 2)
     with pytest.warns(UserWarning, match="and its audit refused"), audit.training(model):
-        trained(model, [])
+        trained(model, DataLoader(audit.members))
     assert (tmp_path / "scores.csv").exists()
     assert audit.bound is None
 
@@ -140,6 +203,8 @@ def test_an_interrupted_training_keeps_its_first_losses(tmp_path):
         trained(model, DataLoader(again.members, batch_size=32))
     assert (tmp_path / "before.csv").read_bytes() == first
     assert again.bound.epsilon > 1.0
+    assert "The training was resumed" in again.bound.notices[-1]
+    assert "The training was resumed" in (tmp_path / "report.html").read_text()
 
 
 def test_coins_are_for_one_training(tmp_path):

@@ -25,7 +25,8 @@ def logit_confidence(outputs: ArrayLike, labels: ArrayLike) -> Floats:
     Parameters
     ----------
     outputs : array of shape (..., examples, classes)
-        Logits, or logarithms of probabilities: what all classes have added to them falls out.
+        Logits, or logarithms of probabilities: what all classes have added to them falls out. All
+        finite; probabilities themselves are refused.
     labels : array of int, shape (examples,) or (..., examples)
         The own labels, 0 to classes - 1.
 
@@ -44,8 +45,7 @@ def logit_confidence(outputs: ArrayLike, labels: ArrayLike) -> Floats:
     >>> logit_confidence([[800.0, 0.0], [0.0, 1.0]], [0, 1])  # a probability of 1, to all digits
     array([800.,   1.])
     """
-    said = _check.numbers("outputs", outputs)
-    _check.classes("outputs", said)
+    said = _logits(outputs)
     own = _check.counts("labels", labels)
     if own.size and own.max() >= said.shape[-1]:
         raise ValueError(f"labels must be below {said.shape[-1]}, the classes, got {own.max()}")
@@ -55,11 +55,37 @@ def logit_confidence(outputs: ArrayLike, labels: ArrayLike) -> Floats:
         raise ValueError(
             f"labels must fit the examples of outputs, {said.shape[:-1]}, got shape {own.shape}"
         ) from None
+    _no_probabilities(said)
     others = said.copy()
     np.put_along_axis(others, places, -np.inf, axis=-1)
     rest = logsumexp(others, axis=-1)
     found: Floats = np.take_along_axis(said, places, axis=-1)[..., 0] - rest
     return found
+
+
+def _logits(outputs: ArrayLike) -> Floats:
+    """Return outputs, if they can be logits or logarithms."""
+    bare = np.asarray(outputs)
+    if bare.dtype.kind == "f" and np.isneginf(bare).any():
+        raise ValueError(
+            f"outputs must hold finite logits, got -inf {int(np.isneginf(bare).sum())} times: the "
+            "logarithm of a probability of 0 is none. Give the logits, from before the softmax"
+        )
+    said = _check.numbers("outputs", outputs)
+    _check.classes("outputs", said)
+    return said
+
+
+def _no_probabilities(said: Floats) -> None:
+    """Refuse rows that all sum to 1, which logits do not."""
+    sums = said.sum(axis=-1)
+    if said.size and (said >= 0.0).all() and np.allclose(sums, 1.0, rtol=0.0, atol=1e-4):
+        raise ValueError(
+            "outputs must hold logits or logarithms of probabilities, got probabilities: numbers "
+            f"of at least 0 that sum to 1 in every row, {said.ravel()[:2].tolist()} among them. "
+            "Give the logits, from before the softmax, or where no probability is 0 numpy.log of "
+            "them"
+        )
 
 
 def lira(

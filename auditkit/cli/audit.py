@@ -4,9 +4,9 @@ import argparse
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from auditkit.cli import terminal
 from auditkit.cli.score_columns import ROLES
@@ -99,12 +99,7 @@ def add_to(rooms: Any) -> None:
         metavar="ROLE=NAME",
         help=f"a column under another name; roles: {', '.join(ROLES)}; a feature may repeat",
     )
-    command.add_argument(
-        "--promise",
-        type=promise,
-        metavar="CURVE",
-        help="what was promised, as EPSILON,DELTA or gaussian:MU, to be given a p-value",
-    )
+    add_promise(command)
     theory = command.add_argument_group("DP-SGD's upper bound, to set beside the lower one")
     theory.add_argument("--noise-multiplier", type=positive, metavar="SIGMA")
     theory.add_argument("--sampling-rate", type=positive, metavar="Q")
@@ -135,6 +130,32 @@ def add_settings(command: argparse.ArgumentParser, *, methods: tuple[str, ...]) 
     )
     command.add_argument("--delta", type=delta, help="the δ of ε; 1e-5, and 0 for panoramia")
     command.add_argument("--confidence", type=fraction, default=0.95, help="of the bound; 0.95")
+
+
+def add_promise(command: argparse.ArgumentParser) -> None:
+    """Add the promise that is tested, which coins keep with the plan."""
+    command.add_argument(
+        "--promise",
+        type=promise,
+        action=_Once,
+        metavar="CURVE",
+        help="what was promised, as EPSILON,DELTA or gaussian:MU, to be given a p-value",
+    )
+
+
+class _Once(argparse.Action):
+    """An option that may be given once: which of two was meant is not guessed."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,  # noqa: ARG002
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,  # noqa: ARG002
+    ) -> None:
+        if getattr(namespace, self.dest) is not None:
+            raise argparse.ArgumentError(self, "must be given once: of several, one is chosen")
+        setattr(namespace, self.dest, values)
 
 
 def check_family(options: argparse.Namespace) -> None:
@@ -222,6 +243,13 @@ def promise(text: str) -> tuple[float, ...]:
     return (least(parts[0]), *map(delta, parts[1:]))
 
 
+def as_promised(numbers: Sequence[float]) -> str:
+    """Return a promise in words."""
+    if len(numbers) == 1:
+        return f"{numbers[0]:g}-GDP"
+    return "({:g}, {:g})-DP".format(*numbers)
+
+
 def _number(takes: str, good: Callable[[float], bool]) -> Callable[[str], float]:
     def number(text: str) -> float:
         try:
@@ -252,7 +280,7 @@ def readable(text: str) -> Path:
     """Return the path of a file, a pipe or a folder that is there, or of standard input."""
     path = Path(text)
     if text != "-" and not path.exists():
-        raise argparse.ArgumentTypeError(f"there is no file {text!r}")
+        _missing(text)
     return path
 
 
@@ -260,5 +288,12 @@ def existing(text: str) -> Path:
     """Return the path of a file that is there."""
     path = Path(text)
     if not path.is_file():
-        raise argparse.ArgumentTypeError(f"there is no file {text!r}")
+        _missing(text)
     return path
+
+
+def _missing(text: str) -> NoReturn:
+    """End with a line: argparse would put all options of the command before it."""
+    where = "" if Path(text).is_absolute() else f" in {Path.cwd()}"
+    terminal.warn(f"there is no file {text!r}{where}")
+    raise SystemExit(2)

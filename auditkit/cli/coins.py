@@ -23,6 +23,8 @@ write scores into a file with the columns id and score, and say
 
   auditkit audit SCORES --coins COINS.json
 
+A --promise that is to be tested is kept with them, and no other one gets a p-value then.
+
 Publish the SHA-256 before you train: in a commit, a mail, wherever others keep it. It shows later
 that coins and plan were not edited since. It does not give the coins away.
 """
@@ -45,6 +47,7 @@ def add_to(rooms: Any) -> None:
         metavar="RULE",
         help="as in auditkit audit; bonferroni",
     )
+    audit.add_promise(command)
     command.add_argument("--seed", type=audit.whole, default=0, help="of splits; 0")
     command.add_argument("--output", type=Path, required=True, metavar="COINS.json")
     command.set_defaults(run=_run, usage=command.error)
@@ -62,6 +65,7 @@ def _run(options: argparse.Namespace) -> int:
         threshold=rule,
         delta=1e-5 if options.delta is None else options.delta,
         confidence=options.confidence,
+        promise=options.promise,
     )
     coins.save(options.output)
     terminal.say(
@@ -69,6 +73,7 @@ def _run(options: argparse.Namespace) -> int:
         "Train on these, and on no other of them."
     )
     plan = [f"{name} {value}" for name, value in coins.plan.items() if value is not None]
+    plan += [] if coins.promise is None else [f"promise {audit.as_promised(coins.promise)}"]
     terminal.say(f"The plan: {', '.join(plan)}.")
     terminal.say(f"SHA-256, to be published before you train: {coins.digest}")
     return 0
@@ -111,6 +116,8 @@ def settle(options: argparse.Namespace) -> Coins | None:
     for name in ("threshold", "delta", "confidence"):
         if getattr(options, name) is None:
             setattr(options, name, plan[name])
+    if options.promise is None:
+        options.promise = coins.promise
     options.membership = "randomised"
     return coins
 

@@ -9,14 +9,19 @@ SHELLS = ("bash", "zsh")
 SCRIPT = """\
 # auditkit completion bash > ~/.local/share/bash-completion/completions/auditkit
 _auditkit() {{
-  local words
+  local words inside options current="${{COMP_WORDS[COMP_CWORD]}}"
   case "${{COMP_WORDS[*]:1:COMP_CWORD-1}} " in
 {cases}
+  esac
+  # where no word is due, the shell offers files
+  case "$current" in
+    -*) words="$options" ;;
+    *) words="$inside" ;;
   esac
   case "${{COMP_WORDS[1]}} ${{COMP_WORDS[COMP_CWORD-1]}}" in
 {choices}
   esac
-  COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
 }}
 complete -o default -F _auditkit auditkit"""
 ZSH = "autoload -U +X bashcompinit && bashcompinit\n"
@@ -39,10 +44,17 @@ def script(whole: argparse.ArgumentParser) -> str:
     cases: list[str] = []
     choices: dict[str, str] = {}
     for words, parser in _parsers(whole, ()):
-        inside = [name for action in _commands(parser) for name in action.choices or ()]
+        inside = [
+            str(name)
+            for action in parser._actions
+            for name in action.choices or ()
+            if not action.option_strings
+        ]
         options = [name for name in parser._option_string_actions if name.startswith("--")]
         pattern = "".join(f"{word} " for word in words)
-        cases.append(f'    "{pattern}"*) words="{" ".join([*inside, *options])}" ;;')
+        cases.append(
+            f'    "{pattern}"*) inside="{" ".join(inside)}" options="{" ".join(options)}" ;;'
+        )
         choices |= {
             f"{words[0] if words else ''} {name}": " ".join(map(str, action.choices))
             for name, action in parser._option_string_actions.items()

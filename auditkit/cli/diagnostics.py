@@ -10,8 +10,10 @@ from auditkit._types import Floats
 from auditkit.bounds.propensity import PropensityTest
 from auditkit.bounds.scores import DOUBT
 from auditkit.bounds.shift_corrections import shift_of
+from auditkit.cli.audit import as_promised
 from auditkit.cli.question import Question
 from auditkit.cli.score_columns import listed
+from auditkit.cli.score_files import BY_FILE
 from auditkit.coins import Coins
 from auditkit.evidence import Scores
 
@@ -66,7 +68,10 @@ def diagnose(question: Question) -> tuple[list[Finding], PropensityTest | None]:
 
 def _plan(coins: Coins, question: Question) -> Finding:
     asked: Any = {name: getattr(question, name) for name in coins.plan}
-    changes = coins.changes(asked)
+    changes = list(coins.changes(asked))
+    if question.promise is not None and question.promise != coins.promise:
+        planned = "none" if coins.promise is None else as_promised(coins.promise)
+        changes.append(f"promise is {as_promised(question.promise)}, planned was {planned}")
     found = "changed since" if changes else "planned before training"
     says = "; ".join(changes) or "method, rule, δ and confidence are those kept with the coins"
     says += (
@@ -128,29 +133,38 @@ def _repeats(question: Question) -> list[Finding]:
         rows = pd.util.hash_pandas_object(pd.DataFrame(table.features + 0.0), index=False)
         groups = pd.Series(question.truth).groupby(rows.to_numpy()).agg(["size", "mean"])
         twins, both = len(table) - len(groups), int(groups["mean"].between(0, 1, "neither").sum())
-        says = (
-            f"rows with the features of an earlier one; {both} groups of equal rows hold both "
-            "kinds; if the features are the whole example, one whose twin was trained on is no "
-            "clean non-member"
+        says = "no row has the features of an earlier one"
+        if twins:
+            says = (
+                f"{twins} of {len(table)} rows have the features of an earlier one, and {both} "
+                "groups of such twins hold both kinds; if the features are the whole example, one "
+                "whose twin was trained on is no clean non-member, and a copy is no second coin"
+            )
+        findings.append(
+            Finding("repeated_features", "repeated examples", twins, says, alarming=twins > 0)
         )
-        many = twins > len(table) / 2
-        findings.append(Finding("repeated_features", "repeated examples", twins, says, many))
     return findings
 
 
 def _order(question: Question) -> Finding:
     value = Scores(question.table.score, question.truth).area()
     low, perfect = value < 0.45, value > 0.999
-    says = "the chance that a member's score is above a non-member's; one half is no attack"
+    says = f"a member's score is above a non-member's with chance {value:.4g}, by luck with 0.5"
+    swapped = low and question.table.used.get("member") == BY_FILE
     if low:
-        says += "; below it the score may be a loss: then say --column score=-NAME"
+        says += "; below it the score may be a loss, whose sign --column score=-NAME turns"
+    if swapped:
+        says += (
+            "; or the two files are the wrong way round: the first has to hold the scores of "
+            "members, and --others those of the others"
+        )
     if perfect:
         says += (
-            "; the score tells the two kinds apart almost without an error: make sure that it was "
-            "not made from what it is to guess"
+            "; so clear a score is right where canaries were learnt by heart, and wrong where it "
+            "was made from the membership that it is to guess"
         )
     # where the bound itself takes notice of a score that is turned round, once is enough
-    alarming = perfect or (low and question.method == "panoramia")
+    alarming = perfect or swapped or (low and question.method == "panoramia")
     return Finding("auc", "area under the ROC curve", value, says, alarming=alarming)
 
 

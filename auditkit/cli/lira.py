@@ -72,26 +72,48 @@ def _run(options: argparse.Namespace) -> int:
             "MATRIX must have the shape (models, examples), or that and queries, and KEPT the "
             f"shape (models, examples), got {said.shape} and {kept.shape}"
         )
+    _refuse(options.matrix, said, ~np.isfinite(said), "finite numbers")
+    _refuse(options.kept, kept, ~np.isin(kept, (0, 1)), "0 or 1")
     row = options.audited
     if row >= len(said):
         raise ValueError(f"--audited must be one of {len(said)} models, 0 to {len(said) - 1}")
     others = np.arange(len(said)) != row
-    score = lira(
-        said[row], said[others], kept[others], mode=options.mode, variance=options.variance
-    )
+    try:
+        score = lira(
+            said[row], said[others], kept[others], mode=options.mode, variance=options.variance
+        )
+    except ValueError as error:  # which names them as a caller in Python does
+        raise ValueError(
+            f"{options.matrix.name} gives statistics and shadow_statistics, {options.kept.name} "
+            f"shadow_members, which leave out row {row}: {error}"
+        ) from None
     member = kept[row].astype(np.int64)
-    if not np.isin(kept[row], (0, 1)).all() or not np.isfinite(score).all():
-        raise ValueError(f"row {row} of KEPT must be 0 or 1, and its scores finite")
+    if not np.isfinite(score).all():
+        raise ValueError(f"the numbers in {options.matrix.name} are too large to be compared")
     write(options.output, {"id": np.arange(score.size), "score": score, "member": member})
     paired = bool((2 * kept.sum(axis=0) == len(kept)).all())
     if paired:
-        terminal.warn(terminal.paragraph(f"note: {PAIRED}"))
-    how = "fixed-size" if paired else "randomised"
-    terminal.say(
-        f"{score.size} rows in {options.output}. Next: auditkit audit {options.output} "
-        f"--membership {how}{'' if paired else ', if a coin decided for each model and example'}"
-    )
+        terminal.warn(f"note: {PAIRED}")
+    terminal.say(f"{score.size} rows in {options.output}, with ids from 0 to {score.size - 1}.")
+    drawn = {
+        ", if a coin decided for each model and example": "--membership randomised",
+        ", if auditkit coins tossed those of the audited model": "--coins COINS.json",
+    }
+    terminal.following(options.output, {"": "--membership fixed-size"} if paired else drawn)
     return 0
+
+
+def _refuse(path: Path, array: "np.ndarray", bad: "np.ndarray", takes: str) -> None:
+    """Refuse an array with bad values, by the file and the place of the first of them."""
+    import numpy as np
+
+    if bad.any():
+        row, column, *query = np.argwhere(bad)[0].tolist()
+        where = f"row {row}, column {column}" + (f", query {query[0]}" if query else "")
+        raise ValueError(
+            f"{path.name} must hold {takes}, got {array[(row, column, *query)]} in {where}, "
+            f"counted from 0 ({int(bad.sum())} such in all)"
+        )
 
 
 def _array(path: Path) -> "np.ndarray":

@@ -21,6 +21,10 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "observational-label": ("chosen",),
     "panoramia": ("member", "baseline"),
 }
+NO_MEMBER = (
+    ". Where auditkit coins decided who is in, --coins COINS.json says so; where the scores of "
+    "others are in a file of their own, --others FILE names it"
+)
 OFFER = (
     "Where nobody tossed a coin, zero-run is the method that may speak. It takes the chance that "
     "each example is a member, given the example: put it into a column called propensity (the "
@@ -53,6 +57,8 @@ class Question:
         As given, or fitted here.
     coins : Coins or None
         What decided who is in, with the plan of the audit.
+    promise : tuple of float or None
+        (ε, δ) or (μ,), to be given a p-value.
     """
 
     table: ScoreTable
@@ -67,6 +73,7 @@ class Question:
     placebo: ScoreTable | None = None
     propensity: Floats | None = None
     coins: Coins | None = None
+    promise: tuple[float, ...] | None = None
 
     @property
     def rule(self) -> str:
@@ -87,6 +94,7 @@ def pose(
     membership: str | None = None,
     seed: int = 0,
     coins: Coins | None = None,
+    promise: tuple[float, ...] | None = None,
 ) -> Question:
     """Settle what was left open, and refuse what no method can answer."""
     if method == "auto":
@@ -97,7 +105,7 @@ def pose(
         missing = [name for name in needs if getattr(table, name) is None]
         raise ValueError(
             f"--method {method} takes a column {' and a column '.join(missing)}; found "
-            f"{listed(table.headers)}"
+            f"{listed(table.headers)}{NO_MEMBER if 'member' in missing else ''}"
         )
     rule, delta = threshold or usual(method), delta_of(method, delta, family)
     if isinstance(rule, Split | MultiSplit):
@@ -122,6 +130,7 @@ def pose(
         seed,
         placebo,
         coins=coins,
+        promise=promise,
     )
     _refuse_one_kind(question)
     if method == "zero-run":

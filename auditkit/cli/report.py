@@ -23,6 +23,7 @@ from auditkit.cli.figures import Picture, pictures
 from auditkit.cli.statement import (
     TRUE,
     Audit,
+    accountant,
     as_json,
     columns_used,
     counted_from,
@@ -144,7 +145,7 @@ def _beside(audit: Audit) -> list[str]:
         limits = " and ".join(
             f"{rounded(value, 'upper bound')} ({key})" for key, value in audit.upper.items()
         )
-        told.append(f"Theory promises ε ≤ {limits}.")
+        told.append(f"Theory promises ε ≤ {limits}, by {accountant(audit.promise or {})}.")
     if audit.promised is not None:
         told.append(audit.promised.sentence)
     return told

@@ -90,13 +90,15 @@ def _run(options: argparse.Namespace) -> int:
     scoring.write(options.output, columns)
     for note in notes:
         terminal.warn(f"note: {note}")
-    rows = len(columns["score"])
-    said = "" if options.attack == "label-inference" else ", if a coin decided; else observed"
-    coins = " (or --coins COINS.json, which says so)" if "id" in columns and said else ""
-    terminal.say(
-        f"{rows} rows in {options.output}. Next: auditkit audit {options.output} "
-        f"--membership randomised{coins}{said}"
-    )
+    terminal.say(f"{len(columns['score'])} rows in {options.output}.")
+    if options.attack == "label-inference":
+        ways = {"": "--membership randomised"}
+    else:
+        ways = {", if a coin decided": "--membership randomised"}
+        if "id" in columns:
+            ways[", if auditkit coins tossed it"] = "--coins COINS.json"
+        ways[", if nobody tossed one"] = "--membership observed"
+    terminal.following(options.output, ways)
     return 0
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,38 @@ FLAGS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "chosen": (("0", "1"), ("false", "true"), ("training", "generated")),
     "placebo": (("0", "1"), ("false", "true"), ("no", "yes")),
 }
+# scores of members and of others, as jax_privacy and PrivacyGuard call them, and others
+PAIRS = (
+    ("in_canary_scores", "out_canary_scores"),
+    ("score_train", "score_test"),
+    ("in_scores", "out_scores"),
+    ("member_scores", "non_member_scores"),
+    ("member_scores", "nonmember_scores"),
+    ("train_scores", "test_scores"),
+)
+BARE = "score"  # what a column without a name is called, in a file of scores of one kind
+LEFT_OUT = "Leave such rows out only if what emptied them cannot depend on membership"
+
+Column: TypeAlias = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How a file is to be read.
+
+    Attributes
+    ----------
+    wishes : mapping
+        Columns by the role that they are to serve as.
+    decimal : str or None
+        What stands before the fraction of a number, where somebody said so.
+    bare : bool
+        Whether numbers without a name may be the scores, as in a file of one kind.
+    """
+
+    wishes: Mapping[str, list[str]]
+    decimal: str | None = None
+    bare: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,6 +75,9 @@ class Layout:
     headers: tuple[str, ...]
     places: Mapping[str, int]
     turned: bool
+
+
+Read: TypeAlias = tuple[Layout, dict[str, Any], tuple[str, ...]]  # columns by role, and notes
 
 
 def wishes_of(columns: Sequence[str]) -> dict[str, list[str]]:
@@ -124,3 +159,32 @@ def hashed(ids: Iterable[Any]) -> NDArray[Any]:
     texts = np.array([str(name) for name in ids], dtype=object)
     hashes: NDArray[Any] = hash_array(texts, categorize=False)
     return hashes
+
+
+def pair_of(names: Iterable[str]) -> tuple[str, str] | None:
+    """Return the names of the scores of members and of others, where scores come in two arrays."""
+    known = {known_as(name): name for name in names}
+    if {"score", "scores"} & set(known):
+        return None
+    for inside, outside in PAIRS:
+        if inside in known and outside in known:
+            return known[inside], known[outside]
+    return None
+
+
+def two_kinds(columns: Mapping[str, Column]) -> tuple[Mapping[str, Column], tuple[str, ...]]:
+    """Join the scores of members and of others, where they come in two arrays."""
+    pair = pair_of(columns)
+    if pair is None:
+        return columns, ()
+    inside, outside = (columns[name] for name in pair)
+    note = f"{quoted(pair[0])} was read as the scores of members, {quoted(pair[1])} of the others."
+    member = np.repeat(["1", "0"], [inside.size, outside.size])
+    return {"score": np.concatenate((inside, outside)), "member": member}, (note,)
+
+
+def same_length(lengths: Mapping[str, int]) -> None:
+    """Refuse columns of which one is longer than another."""
+    if len(set(lengths.values())) > 1:
+        sizes = ", ".join(f"{quoted(name)} has {size}" for name, size in lengths.items())
+        raise ValueError(f"columns must have the same length: {sizes}")

@@ -1,7 +1,8 @@
 """Files of scores: named columns that an audit can use, or a refusal that says which row.
 
-What is in a file is the matter of `score_readers`, and which column serves as what that of
-`score_columns`. Here the parts are put together and every column is checked.
+What a file comes in is the matter of `score_containers`, what is in it that of `score_readers`, and
+which column serves as what that of `score_columns`. Here the parts are put together and every
+column is checked.
 """
 
 import hashlib
@@ -14,11 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditkit._types import Bools, Floats
-from auditkit.cli.score_columns import FLAGS, listed, wishes_of
-from auditkit.cli.score_readers import Asked, Column, Read, not_too_many, opened, read
+from auditkit.cli.score_columns import FLAGS, Asked, Column, Read, listed, wishes_of
+from auditkit.cli.score_containers import opened
+from auditkit.cli.score_limits import not_too_many
+from auditkit.cli.score_readers import read
 from auditkit.cli.terminal import quoted
 
 LARGEST = 1e150  # squares of larger numbers overflow
+BY_FILE = "the file"  # what says who is a member, where two files do
 COLUMNS = ("score", "member", "id", "propensity", "baseline", "chosen", "placebo", "features")
 
 
@@ -206,7 +210,7 @@ def _two(members: ScoreTable, others: ScoreTable) -> ScoreTable:
         name=f"{members.name} and {others.name}",
         parts=parts,
         notes=tuple(dict.fromkeys((*members.notes, *others.notes))),
-        used={**members.used, "member": "the file"},
+        used={**members.used, "member": BY_FILE},
         member=member,
         **joined,
     )

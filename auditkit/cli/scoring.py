@@ -4,6 +4,7 @@ import argparse
 import importlib
 import io
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -143,18 +144,21 @@ def _made(factory: str, weights: Path | None, notes: list[str]) -> Any:
     return made
 
 
+def plain_names(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a state dict without the word that Opacus and torch.compile put before each name."""
+    return {
+        name.removeprefix("_orig_mod.").removeprefix("_module."): value
+        for name, value in state.items()
+    }
+
+
 def _load(made: Any, weights: Path) -> None:
     import torch
 
     try:
         # nothing but tensors is read: a state dict is no program
         state = torch.load(weights, map_location="cpu", weights_only=True)
-        # Opacus and torch.compile put a word of their own before each name
-        plain = {
-            key.removeprefix("_orig_mod.").removeprefix("_module."): value
-            for key, value in state.items()
-        }
-        made.load_state_dict(plain)
+        made.load_state_dict(plain_names(state))
     except Exception as error:  # of a broken file, torch raises whatever its bytes lead to
         told = printable(" ".join(f"{type(error).__name__}: {error}".split())[:300])
         raise ValueError(

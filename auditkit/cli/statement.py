@@ -19,6 +19,7 @@ from auditkit.bounds.result import Bound, jsonable, rounded, short_of
 from auditkit.bounds.scores import METHODS, UNSEEN
 from auditkit.bounds.tradeoff import ApproxDP, GaussianDP
 from auditkit.cli import terminal
+from auditkit.cli.audit import as_promised
 from auditkit.cli.coins import decided, settle
 from auditkit.cli.diagnostics import Finding, diagnose
 from auditkit.cli.question import Question, pose, usual
@@ -168,7 +169,8 @@ def perform(options: argparse.Namespace, progress: terminal.Progress) -> Audit:
     if coins is not None:
         table = decided(table, coins)
     names = ("method", "family", "delta", "confidence", "threshold", "membership", "seed")
-    question = pose(table, coins=coins, **{name: getattr(options, name) for name in names})
+    given = {name: getattr(options, name) for name in (*names, "promise")}
+    question = pose(table, coins=coins, **given)
     progress(f"auditing {len(table)} rows by {question.method}")
     bound = answer(question)
     progress("looking at the data")
@@ -196,7 +198,7 @@ def perform(options: argparse.Namespace, progress: terminal.Progress) -> Audit:
         upper,
         promise,
         _warnings(question, bound, most, findings, upper),
-        None if options.promise is None else _promised(options.promise, question, bound),
+        None if question.promise is None else _promised(question.promise, question, bound),
         could_find(question, bound, _true_epsilons(options, upper, bound)),
         options.command,
         now(),
@@ -245,6 +247,7 @@ def as_json(audit: Audit) -> dict[str, Any]:
             "ceiling": audit.ceiling,
             "upper_bounds": audit.upper,
             "promise": audit.promise,
+            "accountant": None if audit.promise is None else accountant(audit.promise),
             "would_have_shown": [
                 {"true_epsilon": true, "epsilon": shows, "power": 0.8}
                 for true, shows in audit.found
@@ -323,9 +326,12 @@ def _promised(numbers: tuple[float, ...], question: Question, bound: Bound) -> P
             "have no p-value of their own"
         )
     curve = GaussianDP(*numbers) if len(numbers) == 1 else ApproxDP(*numbers)
-    said = f"{numbers[0]:g}-GDP" if len(numbers) == 1 else "({:g}, {:g})-DP".format(*numbers)
+    said, coins = as_promised(numbers), question.coins
     if bound.claim == "estimate":
         return Promised(said, None, f"The promise of {said} gets no p-value from an estimate.")
+    if coins is not None and coins.promise not in (None, numbers):
+        why = "another was planned with the coins, and to test several is to choose among tests."
+        return Promised(said, None, f"The promise of {said} gets no p-value: {why}")
     game, scores = game_of(question)
     assert isinstance(game, OneRunGame | TwoWorldsGame)
     found = in_game(game, scores, question.threshold, curve)
@@ -336,11 +342,14 @@ def _promised(numbers: tuple[float, ...], question: Question, bound: Bound) -> P
         else f"it is not refuted at the level of {level}, which does not show that it is kept."
     )
     chance = rounded(found, "upper bound")
+    known = ""
+    if coins is not None and coins.promise is None:
+        known = " It was not planned with the coins, and is taken to be older than the scores."
     return Promised(
         said,
         found,
         f"If the promise of {said} holds, counts this extreme come about with chance {chance} at "
-        f"most: {verdict}",
+        f"most: {verdict}{known}",
     )
 
 
@@ -406,7 +415,19 @@ def operating_point(audit: Audit) -> list[tuple[str, str]]:
         rows.append((f"upper bound, {key}", rounded(value, "upper bound")))
     for key, value in (audit.promise or {}).items():
         rows.append((key.replace("_", " "), f"{value:g}"))
+    if audit.promise is not None:
+        rows.append(("accountant of the upper bounds", accountant(audit.promise)))
     return rows
+
+
+def accountant(promise: Mapping[str, float]) -> str:
+    """Return what computed the upper bounds of DP-SGD, as `auditkit.accounting` does."""
+    if promise["sampling_rate"] == 1.0:
+        return "the Gaussian trade-off curve, which is exact where every record is in every batch"
+    return (
+        f"privacy loss distributions of dp-accounting {version('dp-accounting')}, by "
+        f"auditkit.accounting {version('dp-auditkit')}; batches by Poisson sampling"
+    )
 
 
 def stated(bound: Bound, method: str | None = None) -> list[tuple[str, str]]:

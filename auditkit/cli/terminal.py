@@ -1,9 +1,11 @@
 """What the commands say: lines, tables, and how far they are."""
 
+import shlex
 import sys
 import textwrap
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 WIDTH = 100
 PATIENCE = 5.0  # seconds of silence that nobody minds where there is no terminal
@@ -29,6 +31,12 @@ def paragraph(text: str, *, first: str = "", rest: str = "") -> str:
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+def following(path: Path, ways: Mapping[str, str]) -> None:
+    """Say which audits may come next, by when that is, each on a line of its own to be copied."""
+    for when, way in ways.items():
+        say(f"Next{when}:\n  auditkit audit {shlex.quote(str(path))} {way}")
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:

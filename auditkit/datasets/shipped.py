@@ -46,7 +46,8 @@ def way_out() -> str:
         return ""
     return (
         "; the small copies lie in the folder data of the repository and are no part of an "
-        f"installed package: clone it, and start Python there, not in {home()}"
+        f"installed package: clone it, and start Python there, not in {home()}; or leave part "
+        "out, and the complete dataset is fetched from its publisher, where there is one"
     )
 
 

@@ -201,6 +201,14 @@ def test_offline_no_shadow_model_needs_to_have_seen_an_example():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (
+            lambda: logit_confidence([[0.3, 0.7], [1.0, 0.0]], [0, 1]),
+            "^outputs .* got probabilities",
+        ),
+        (
+            lambda: logit_confidence([[0.0, -np.inf]], [0]),
+            "^outputs must hold finite .*-inf 1 times",
+        ),
         (lambda: logit_confidence([[1.0]], [0]), "^outputs must have at least 2 classes"),
         (lambda: logit_confidence([[1.0, 0.0]], [2]), "^labels must be below 2, the classes, got"),
         (lambda: logit_confidence([[1.0, 0.0]], [-1]), "^labels must hold whole numbers"),

@@ -382,7 +382,7 @@ def test_the_rule_that_nobody_typed_was_fixed_beforehand(capsys, write):
 
 def test_a_score_that_knows_membership_is_doubted(capsys, write):
     columns = leaking()
-    told = "not made from what it is to guess"
+    told = "made from the membership that it is to guess"
     assert told not in played(capsys, write(**columns), "--membership", "randomised")[2]
     columns["score"] = columns["member"]
     assert told in played(capsys, write(**columns), "--membership", "randomised")[2]
@@ -409,7 +409,13 @@ def test_twins_in_and_out_of_training_are_told(capsys, write):
     twins = np.arange(200) // 4
     _, bound, err = played(capsys, write(**columns, feature_a=twins))
     assert bound["diagnostics"]["repeated_features"] == 150
-    assert "twin" in err
+    assert "150 of 200 rows have the features of an earlier one" in err
+    few = np.arange(200.0)
+    few[1] = few[0]
+    path = write(**columns, feature_a=few)
+    assert "1 of 200 rows have the features" in played(capsys, path)[2]
+    assert main(["audit", path]) == 0
+    assert "  ! repeated examples: 1 (1 of 200 rows" in capsys.readouterr().out
 
 
 def test_ties_everywhere_and_a_score_turned_round_are_told(capsys, write):
@@ -552,6 +558,7 @@ def test_a_file_that_is_not_there_ends_with_2_and_an_empty_one_with_1(capsys, tm
     with pytest.raises(SystemExit) as caught:
         main(["audit", str(tmp_path / "nowhere.csv")])
     assert caught.value.code == 2
+    assert capsys.readouterr().err == f"there is no file '{tmp_path / 'nowhere.csv'}'\n"
     (tmp_path / "empty.csv").touch()
     assert "empty.csv is empty" in refused(capsys, str(tmp_path / "empty.csv"))
 

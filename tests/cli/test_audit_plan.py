@@ -172,6 +172,7 @@ def test_a_file_cannot_drive_the_terminal(capsys, tmp_path):
     [
         ("auditkit ", {"coins", "audit", "plan", "explain", "data", "completion"}),
         ("auditkit data ", {"list", "fetch", "verify", "path"}),
+        ("auditkit completion ", {"bash", "zsh"}),
         ("auditkit audit scores.csv --method ", {"auto", "one-run", "zero-run"}),
         ("auditkit audit scores.csv --family ", {"approx", "gaussian"}),
         ("auditkit plan --fam", {"--family"}),
@@ -192,6 +193,20 @@ def test_bash_completes(capsys, typed, offered):
         check=True,
     )
     assert offered <= set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "typed", ["auditkit audit ", "auditkit audit sc", "auditkit audit scores.csv --report "]
+)
+def test_where_a_file_is_due_bash_completes_files(capsys, typed):
+    assert main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out
+    assert "complete -o default" in script  # files, where the function offers no word
+    given = shlex.split(typed) + ([""] if typed.endswith(" ") else [])
+    listed = " ".join(map(shlex.quote, given))
+    asked = f"COMP_WORDS=({listed}); COMP_CWORD={len(given) - 1}; _auditkit"
+    command = ["bash", "-c", f'{script}\n{asked}; printf "%s" "${{#COMPREPLY[@]}}"']
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "0"
 
 
 @pytest.mark.parametrize(

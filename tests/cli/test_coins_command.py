@@ -165,3 +165,56 @@ def test_membership_is_not_asked_twice_and_other_methods_take_no_coins(capsys, t
     assert "--membership is told by --coins" in capsys.readouterr().err
     assert main([*line, "--method", "zero-run"]) == 1
     assert "--coins are for one-run, one-run-fdp, two-worlds" in capsys.readouterr().err
+
+
+def test_a_promise_is_planned_with_the_coins(capsys, tmp_path):
+    path, scores = tmp_path / "coins.json", tmp_path / "scores.csv"
+    line = ["coins", "1000", "--output", str(path)]
+    with pytest.raises(SystemExit) as caught:
+        main([*line, "--promise", "1,1e-5", "--promise", "2,1e-5"])
+    assert caught.value.code == 2
+    assert "--promise: must be given once" in capsys.readouterr().err
+    assert main([*line, "--promise", "0.5,1e-5"]) == 0
+    assert "promise (0.5, 1e-05)-DP" in capsys.readouterr().out
+    coins = Coins.load(path)
+    assert coins.promise == (0.5, 1e-5)
+    scored(scores, coins)
+    _, told, _ = played(capsys, scores, "--coins", path)
+    assert told["promised"]["curve"] == "(0.5, 1e-05)-DP"
+    assert told["promised"]["p_value"] < 0.05
+    assert told["diagnostics"]["plan"] == "planned before training"
+    _, again, _ = played(capsys, scores, "--coins", path, "--promise", "0.5,1e-5")
+    assert again["promised"] == told["promised"]
+    _, other, err = played(capsys, scores, "--coins", path, "--promise", "gaussian:0.5")
+    assert "promise is 0.5-GDP, planned was (0.5, 1e-05)-DP" in err
+    assert other["diagnostics"]["plan"] == "changed since"
+    assert other["promised"]["p_value"] is None
+    assert "another was planned" in other["promised"]["sentence"]
+    assert (other["epsilon"], other["claim"]) == (told["epsilon"], told["claim"])
+
+
+def test_a_promise_that_was_not_planned_is_told(capsys, tmp_path, kept):
+    scored(tmp_path / "scores.csv", kept)
+    coins = tmp_path / "coins.json"
+    line = (tmp_path / "scores.csv", "--coins", coins)
+    _, told, err = played(capsys, *line, "--promise", "1,1e-6")
+    assert "promise is (1, 1e-06)-DP, planned was none" in err
+    assert told["promised"]["p_value"] < 0.05
+    assert "not planned with the coins" in told["promised"]["sentence"]
+    with pytest.raises(SystemExit):
+        main(["audit", *map(str, line), "--promise", "1,1e-6", "--promise", "1,1e-6"])
+    assert "--promise: must be given once" in capsys.readouterr().err
+
+
+def test_a_file_without_members_hints_at_coins(capsys, tmp_path, kept):
+    scored(tmp_path / "scores.csv", kept)
+    code, _, err = played(capsys, tmp_path / "scores.csv")
+    assert code == 1
+    assert "--coins COINS.json says so" in err
+
+
+def test_a_file_of_names_that_is_not_there_is_told(capsys, tmp_path):
+    with pytest.raises(SystemExit) as caught:
+        main(["coins", str(tmp_path / "no"), "--output", str(tmp_path / "coins.json")])
+    assert caught.value.code == 2
+    assert capsys.readouterr().err == f"there is no file '{tmp_path / 'no'}'\n"

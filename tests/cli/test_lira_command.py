@@ -30,7 +30,9 @@ def test_one_model_is_scored_by_the_others(tmp_path, capsys):
     expected = lira(said[3], said[others], kept[others], variance="global")
     np.testing.assert_array_equal(table.score, expected)
     np.testing.assert_array_equal(table.member, kept[3])
-    assert "--membership randomised" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "--membership randomised" in said
+    assert f"  auditkit audit {tmp_path / 'scores.csv'} --coins COINS.json\n" in said
     assert main(["audit", str(tmp_path / "scores.csv"), "--membership", "randomised"]) == 0
     assert run(tmp_path, "--mode", "offline", "--variance", "global", output="scores.npz") == 0
 
@@ -45,14 +47,28 @@ def test_models_in_pairs_are_told(tmp_path, capsys):
     assert "--membership fixed-size" in told.out
 
 
+def spoilt(value):
+    """Return a matrix with one value that is not like the others."""
+    array = np.zeros((17, 400))
+    array[2, 7] = value
+    return array
+
+
 @pytest.mark.parametrize(
     ("name", "array", "told"),
     [
         ("said", np.zeros(3), "must have the shape (models, examples)"),
         ("said", np.zeros((17, 400), dtype="U1"), "must hold numbers"),
-        ("said", np.full((17, 400), np.nan), "finite"),
-        ("kept", np.full((17, 400), 0.5), "shadow_members"),
-        ("kept", np.zeros((17, 400)), "shadow_members must leave"),
+        (
+            "said",
+            spoilt(np.nan),
+            "said.npy must hold finite numbers, got nan in row 2, column 7, c",
+        ),
+        ("said", spoilt(-np.inf), "got -inf in row 2, column 7, counted from 0 (1 such in all)"),
+        ("said", spoilt(np.nan)[..., None], "in row 2, column 7, query 0"),
+        ("kept", spoilt(0.5) > 0, "shadow_members must leave"),
+        ("kept", spoilt(0.5), "kept.npy must hold 0 or 1, got 0.5 in row 2, column 7"),
+        ("kept", np.zeros((17, 400)), "kept.npy shadow_members, which leave out row 0"),
         ("kept", np.array([{}]), "NPY file of one plain array"),
     ],
 )

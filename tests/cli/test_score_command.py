@@ -370,7 +370,6 @@ def test_a_member_among_the_others_is_told(folder, capsys):
         ["factories:tree", "--reference", "factories:plain"],
         ["factories:tree", "--attack", "rmia", "--reference", "factories:plain"],
         ["factories:tree", "--attack", "guess"],
-        ["factories:tree", "--weights", "nowhere.pt"],
     ],
 )
 @pytest.mark.usefixtures("folder")

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from auditkit.cli import score_readers
+from auditkit.cli import score_limits
 from auditkit.cli.score_files import read_scores
 
 
@@ -353,7 +353,7 @@ def test_parquet_columns_of_one_name_matter_only_where_they_are_used(tmp_path):
 
 
 def test_more_rows_than_memory_should_hold_are_refused_early(write, tmp_path, monkeypatch):
-    monkeypatch.setattr(score_readers, "MOST_ROWS", 3)
+    monkeypatch.setattr(score_limits, "MOST_ROWS", 3)
     numbers = np.arange(4.0)
     np.savez(tmp_path / "a.npz", score=numbers)
     parquet.write_table(pyarrow.table({"score": numbers}), tmp_path / "a.parquet")
@@ -380,9 +380,9 @@ def test_what_pandas_cannot_read_is_read_row_by_row(write):
 
 def test_an_array_of_too_many_rows_takes_no_memory(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "a.npz", score=np.zeros(50), member=np.zeros(50), x=np.zeros(99))
-    monkeypatch.setattr(score_readers, "MOST_ROWS", 50)
+    monkeypatch.setattr(score_limits, "MOST_ROWS", 50)
     assert read_scores(tmp_path / "a.npz").score.size == 50
-    monkeypatch.setattr(score_readers, "MOST_ROWS", 49)
+    monkeypatch.setattr(score_limits, "MOST_ROWS", 49)
     monkeypatch.setattr(np.lib.npyio.NpzFile, "__getitem__", None)
     with pytest.raises(ValueError, match="more than 49 rows"):
         read_scores(tmp_path / "a.npz")

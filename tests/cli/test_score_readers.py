@@ -16,7 +16,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from auditkit.cli import main, score_readers
+from auditkit.cli import main, score_containers, score_limits, score_text
 from auditkit.cli.score_files import read_scores
 
 SCORES, MEMBERS = [0.1, -2.5, 1e-300, 3.0], [True, False, False, True]
@@ -120,6 +120,16 @@ def test_two_files_have_to_fit_together(tmp_path):
             read_scores(tmp_path / "a", others=tmp_path / others)
     with pytest.raises(ValueError, match="id must not repeat"):
         read_scores(tmp_path / "b", others=tmp_path / "d")
+
+
+def test_two_files_the_wrong_way_round_are_told(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "train.npy", rng.normal(2.0, 1.0, 200))
+    np.save(tmp_path / "test.npy", rng.normal(0.0, 1.0, 200))
+    for first, second, wrong in (("train", "test", False), ("test", "train", True)):
+        paths = [str(tmp_path / f"{name}.npy") for name in (first, second)]
+        assert main(["audit", paths[0], "--others", paths[1], "--json"]) == 0
+        assert ("the wrong way round" in capsys.readouterr().err) == wrong
 
 
 def test_what_others_write_is_read(tmp_path):
@@ -236,9 +246,9 @@ def test_size_is_looked_at_before_memory_is_taken(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "flat.npz", score=np.zeros((1, 999)))
     np.save(tmp_path / "long.npy", np.zeros(60))
     (tmp_path / "one.json").write_text("[" + "\n1," * 60 + "1]", encoding="utf-8")
-    monkeypatch.setattr(score_readers, "MOST_UNPACKED", 100_000)
-    monkeypatch.setattr(score_readers, "MOST_NUMBERS", 50)
-    monkeypatch.setattr(score_readers, "MOST_JSON", 60)
+    monkeypatch.setattr(score_containers, "MOST_UNPACKED", 100_000)
+    monkeypatch.setattr(score_limits, "MOST_NUMBERS", 50)
+    monkeypatch.setattr(score_text, "MOST_JSON", 60)
     monkeypatch.setattr(np, "load", None)
     for name, told in (
         ("bomb.csv.gz", "GB once it is unpacked"),
