@@ -96,7 +96,12 @@ class Records:
 
 
 @pytest.mark.parametrize(
-    "others", [Records(), list(Records()), TensorDataset(torch.zeros(3, WIDTH), torch.arange(3))]
+    "others",
+    [
+        Records(),
+        [Records()[place] for place in range(3)],
+        TensorDataset(torch.zeros(3, WIDTH), torch.arange(3)),
+    ],
 )
 def test_members_go_among_whatever_records_there_are(tmp_path, others):
     canaries = made(tmp_path)

