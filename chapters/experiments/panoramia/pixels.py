@@ -352,8 +352,7 @@ FEW = [{"generator": "mixtures", "preparation": SMALL, "seed": 0, "flips": 3, "t
     ],
     live=FEW,
     reduced=FEW,
-    # a game hangs on a few guesses, which change with where arrays happen to lie in memory
-    tolerance=0.2,
+    tolerance=0.02,
 )
 def generated(
     generator: str,
