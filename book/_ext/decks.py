@@ -48,6 +48,7 @@ VOTE = re.compile(r"(?:^- \[[ x]\] .+\n?)+", re.MULTILINE)
 ANSWER = re.compile(r"^- \[([ x])\] (.+)$", re.MULTILINE)
 TAKEN = re.compile(r"^\{(\w+)\} ?(.*)$", re.MULTILINE)
 CUT = " +++ "
+GROUP = r"(?<!\\)\{|\\left\b", r"(?<!\\)\}|\\right\b"  # how one begins and ends in TeX
 DIRECTIVE = re.compile(r"^```\{prf:\w+\}[^\n]*\n:label: (\S+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(r"\$\$(.+?)\$\$(?: \(([\w-]+)\))?|(?<!\$)\$([^$\n]+)\$(?!\$)", re.DOTALL)
 CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(?::[^\n]*\n)*(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -147,6 +148,9 @@ class Book:
         for cut in cuts:
             before, here, tex = tex.partition(cut)
             only(f"place to cut {name}: {cut}", [here] if here else [])
+            opened, closed = (len(re.findall(group, before)) for group in GROUP)
+            if opened != closed:
+                raise ValueError(f"{cut} cuts {name} within a group, which leaves no formula")
             parts.append(before)
             tex = here + tex
         # the empty group keeps the distance of a sign that now begins a group of its own

@@ -13,7 +13,12 @@ import student
 ROOT = book_site.ROOT
 PAGES = sorted([*(ROOT / "book").glob("*.md"), *(ROOT / "chapters").rglob("*.md")])
 WRITTEN = re.compile(r"^:::\{checkpoint\} ([^\n]+)\n(.*?)^:::$", re.MULTILINE | re.DOTALL)
-CHAPTERS = ["foundations", "five_audits", "exact_one_run"]  # the papers' are added as they come
+CHAPTERS = [  # of the papers' chapters those that have been written anew
+    "foundations",
+    "observational_label_dp",
+    "five_audits",
+    "exact_one_run",
+]
 
 SOUND = """:::{checkpoint} Is $x$ a "choice"?
 - [ ] No, `x` is none.

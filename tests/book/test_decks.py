@@ -23,7 +23,7 @@ CHAPTER = """# One
 
 ```{prf:theorem} A theorem
 :label: thm-one
-Let $x > 0$. Then
+Let $x > \\sqrt{0 + 1}$. Then
 
 $$a = b + c .$$
 ```
@@ -128,7 +128,7 @@ def book(tmp_path):
 
 
 def test_there_are_decks():
-    assert [deck.name for deck in ALL] == ["foundations", "zero", "exact"]
+    assert [deck.name for deck in ALL] == ["foundations", "obs", "zero", "exact"]
 
 
 @pytest.mark.parametrize("deck", ALL, ids=lambda deck: deck.name)
@@ -236,7 +236,7 @@ def test_a_table_is_shown_if_it_is_short(book):
         ("eq-two", "d = e"),
         ("thm-one", "a = b + c"),
         ("a = b", "a = b + c"),
-        ("x >", "x > 0"),
+        ("x >", r"x > \sqrt{0 + 1}"),
         ("thm-one +++ + c", r"a = b \class{step later}{{}+ c}"),
         ("thm-one +++ = +++ +", r"a \class{step later}{{}= b }\class{step later}{{}+ c}"),
     ],
@@ -261,6 +261,7 @@ def test_code_output_and_goals_are_those_of_the_chapter(book):
         ("{finding} ONE-9", "no finding ONE-9"),
         ("{formula} eq-three", "no formula eq-three"),
         ("{formula} thm-one +++ = d", "no place to cut thm-one: = d"),
+        ("{formula} x > +++ + 1", "+ 1 cuts x > within a group"),
         ("{code} cost =", "no cell with cost ="),
         ("{output} cost =", "no cell with cost ="),
         ("{remember}", "no box What to remember"),

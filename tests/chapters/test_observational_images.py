@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from experiments.observational import images, reference_quality
+from experiments.observational import images
 from experiments.observational.audits import SHARES, audit_rows, repeat_membership_game
-from experiments.observational.references import exponents, lessons, product, temperature
+from experiments.observational.references import exponents, lessons, product
 from scipy.special import log_softmax, softmax
 
 CLASSES = 4
@@ -92,11 +92,11 @@ def test_exponents_come_out_of_labels_drawn_with_them():
     np.testing.assert_allclose(exponents(logs, labels), [0.3, 0.9], atol=0.05)
 
 
-def test_a_model_that_is_three_times_too_sure_has_temperature_three():
+def test_a_model_that_is_three_times_too_sure_has_the_exponent_one_third():
     rng = np.random.default_rng(0)
     logits = rng.normal(scale=2.0, size=(40_000, CLASSES))
     labels = drawn(softmax(logits, axis=1), rng)
-    assert temperature(3.0 * logits, labels) == pytest.approx(3.0, rel=0.05)
+    assert exponents(3.0 * logits[None], labels) == pytest.approx(1.0 / 3.0, rel=0.05)
 
 
 def test_lessons_are_probabilities_between_the_target_and_the_truth():
@@ -160,19 +160,3 @@ def test_a_target_that_never_saw_the_labels_gives_what_its_placebo_gives(mechani
         assert abs(training - placebo) < 0.5
     assert bounds["trained", "training"] > 0.1 or mechanism == images.DRAWN
     assert bounds["pooled", "training"] < 0.3
-
-
-def test_a_reference_model_that_is_overfitted_finds_what_is_not_there():
-    bounds = {}
-    for training in ("stopped", "overfitted"):
-        rows = reference_quality.with_worse_reference(
-            0.0, 1000, training, 0, 2000, 10, rng=np.random.default_rng(0)
-        )
-        bounds[training] = {
-            row["played_on"]: row["bound"]
-            for row in rows
-            if (row["attack"], row["guesses"]) == ("label inference", "1%")
-        }
-    for on in ("training", "placebo"):
-        assert bounds["overfitted"][on] > 0.5
-        assert bounds["overfitted"][on] > bounds["stopped"][on]

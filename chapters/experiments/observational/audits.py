@@ -21,6 +21,8 @@ from auditkit.bounds.one_run_fdp import best_over_thresholds
 from auditkit.evidence import GuessCounts
 from auditkit.thresholds import Fixed
 
+# the labels are those of the data, or drawn from the reference model before the training
+OBSERVATIONAL, INTERVENTIONAL = "observational", "interventional"
 DELTA = 1e-5
 LEVEL = 0.05
 SHARES = np.arange(1, 101) / 100  # of the examples that are guessed on

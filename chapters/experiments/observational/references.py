@@ -46,14 +46,6 @@ def exponents(logs: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return minimize(loss, np.full(len(logs), 1.0 / len(logs)), jac=True, method="BFGS").x
 
 
-def temperature(logits: np.ndarray, labels: np.ndarray) -> float:
-    """Return the temperature of the least log-loss on examples the model was not trained on.
-
-    Above 1 for a model that is too sure of itself.
-    """
-    return float(1.0 / exponents(logits[None], labels)[0])
-
-
 def product(logs: np.ndarray, powers: np.ndarray) -> np.ndarray:
     """Return the probabilities that models give together, of shape (n, classes)."""
     return softmax(np.tensordot(powers, logs, axes=1), axis=1)

@@ -1,17 +1,26 @@
 """Label privacy on an imbalanced table, audited with a reference model from an earlier day.
 
 The paper has Criteo, with a click on 3% of advertisements, and CatBoost. Here stand in two years of
-census-income, where 6% earn above 50,000 dollars, and scikit-learn's boosted trees. Who has day_0
-and day_1 of Criteo puts them into the folder `criteo` of the cache, and every function here takes
-them too.
+census-income, where 6% earn above 50,000 dollars. The learner is the paper's at its defaults, and
+scikit-learn's boosted trees at theirs beside it. Both models learn from equally many people, and
+what is unseen is a fifth of that, as the paper splits a day. Who has day_0 and day_1 of Criteo puts
+them into the folder `criteo` of the cache, and `protected_table` takes ``data="criteo"``.
+
+In PATE hardly any teacher holds a positive label the likelier one, and how likely a label is cannot
+be learnt from votes. So a teacher says "positive" above the share of positives in the auditor's
+year, which is public, and on that year the student's odds are put right.
+
+Each mechanism protects either the true labels or, in the interventional audit, labels that were
+drawn from the reference model before training: then nothing shifts, and what is found is leaked.
 """
 
 import math
 from collections.abc import Callable
-from functools import cache
-from typing import NamedTuple
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import logit
 
 from auditkit.datasets import cache as cache_folder
 from auditkit.datasets import load
@@ -22,15 +31,14 @@ from auditkit.mechanisms.label_dp import (
     RandomizedResponseWithPrior,
     lp_mst,
 )
-from experiments.observational.audits import DELTA, audit_rows
-from experiments.observational.references import lessons
+from experiments.observational.audits import DELTA, INTERVENTIONAL, OBSERVATIONAL, audit_rows
 
-CENSUS = "census-income"
+CENSUS, CRITEO = "census-income", "criteo"
 CLICKS = 1_000_000  # of each day of Criteo, as in the paper
+CATBOOST, SCIKIT = "CatBoost", "scikit-learn"
+SIZE = 120_000  # of 149,642 people of the later year
 TEACHERS, QUERIES = 200, 1000
-# A third of all people share every feature with somebody, and hardly any of these has the income:
-# of what is learnt about an audited person a double among the unseen ones gets a share.
-EVERYBODY, UNLIKE = "everybody", "unlike any other"
+EPSILONS = (math.inf, 8.0, 4.0, 2.0, 1.0, 0.1)
 FIVE = ("LP-1ST", "LP-1ST (domain prior)", "LP-1ST (noise correction)", "LP-2ST", "PATE")
 
 Model = Callable[[np.ndarray], np.ndarray]  # features to the probability of either label
@@ -47,78 +55,92 @@ class Split(NamedTuple):
     """Who is whose."""
 
     earlier: Day  # the auditor's own examples
-    audited: Day  # those that the audited model is trained on, all of them
-    unseen: Day  # as many of the same day
+    audited: Day  # those that the audited model is trained on
+    unseen: Day  # of the same day
+
+
+class Setting(NamedTuple):
+    """What is dealt, and who learns from it."""
+
+    data: str
+    learner: str
+    size: int
+    seed: int
 
 
 @study(
-    "obs-tables",
+    "obs-catboost",
     paper=[
-        {"data": CENSUS, "people": people, "mechanism": mechanism, "epsilon": epsilon}
-        | {"size": size, "games": 100, "seed": seed}
-        for people, mechanisms, epsilons, size in (
-            (EVERYBODY, FIVE, (math.inf, 8.0, 4.0, 2.0, 1.0, 0.1), 70_000),
-            (EVERYBODY, FIVE[:1], (math.inf, 4.0, 1.0), 45_000),
-            (UNLIKE, FIVE[:1], (math.inf, 4.0, 1.0), 45_000),
-        )
+        {"game": game, "learner": learner, "mechanism": mechanism, "epsilon": epsilon}
+        | {"size": SIZE, "games": 100, "seed": seed}
         for seed in range(3)
-        for mechanism in mechanisms
-        for epsilon in epsilons
+        for game, learner in (
+            (OBSERVATIONAL, CATBOOST),
+            (INTERVENTIONAL, CATBOOST),
+            (OBSERVATIONAL, SCIKIT),
+        )
+        for mechanism in FIVE
+        for epsilon in EPSILONS
     ],
     live=[
-        {"data": CENSUS, "people": EVERYBODY, "mechanism": "LP-1ST", "epsilon": epsilon}
+        {"game": game, "learner": SCIKIT, "mechanism": "LP-1ST", "epsilon": math.inf}
         | {"size": 10_000, "games": 20, "seed": 0}
-        for epsilon in (math.inf, 1.0)
+        for game in (OBSERVATIONAL, INTERVENTIONAL)
     ],
-    # Columns say the same of people in several ways, so that trees often have two cuts alike to
-    # choose from, and rounding on another processor may choose the other: less often with fewer.
+    # of two cuts alike rounding on another processor may choose the other: less often with fewer
     reduced=[
-        {"data": CENSUS, "people": EVERYBODY, "mechanism": mechanism, "epsilon": epsilon}
-        | {"size": 2000, "games": 5, "seed": 0}
-        for mechanism, epsilon in (("LP-1ST", math.inf), ("LP-2ST", 2.0))
+        {"game": game, "learner": learner, "mechanism": mechanism, "epsilon": epsilon}
+        | {"size": 5000, "games": 5, "seed": 0}
+        for game, learner, mechanism, epsilon in (
+            (OBSERVATIONAL, CATBOOST, "LP-1ST", math.inf),
+            (INTERVENTIONAL, SCIKIT, "LP-2ST", 2.0),
+            (OBSERVATIONAL, SCIKIT, "PATE", 8.0),
+        )
     ],
     tolerance=1e-3,
 )
 def protected_table(
-    data: str,
-    people: str,
+    game: str,
+    learner: str,
     mechanism: str,
     epsilon: float,
     size: int,
     games: int,
     seed: int,
     rng: np.random.Generator,
+    data: str = CENSUS,
 ) -> list[dict]:
     """Train with a mechanism on the later day, and audit with a reference model of the earlier one.
 
-    ``log_loss`` is that of the audited model on unseen examples of its day. The `seed` deals the
-    examples, so that all mechanisms get the same.
+    ``log_loss`` is that of the audited model on unseen examples. The `seed` deals the examples, so
+    that all mechanisms get the same.
     """
-    dealt = split(data, people, size, seed)
-    earlier, audited, unseen = dealt
-    model = MECHANISMS[mechanism](dealt, epsilon, rng)
+    setting = Setting(data, learner, size, seed)
+    model = private(game, setting, mechanism, epsilon, rng)
     if model is None:
         why = "the domain prior leaves one label only, whatever the training label is"
         return [{"reference": None, "attack": None, "log_loss": None, "note": why}]
-    said, unsaid = model(audited.features), model(unseen.features)
-    references = {
-        "trained": reference(data, people, size, seed),
-        "distilled": distilled(earlier, model(earlier.features)),
-    }
-    rows = [
-        row
-        for which, other in references.items()
-        for row in audit_rows(
-            audited.labels,
-            said,
-            other(audited.features),
-            held_out=(unseen.labels, unsaid, other(unseen.features)),
-            repetitions=games,
-            rng=rng,
-            which=which,
-        )
-    ]
-    return [{**row, "log_loss": log_loss(unseen.labels, unsaid), "note": None} for row in rows]
+    rows = audited_rows(game, setting, model, games, rng)
+    return [{**row, "note": None} for row in rows]
+
+
+def audited_rows(
+    game: str, setting: Setting, model: Model, games: int, rng: np.random.Generator
+) -> list[dict]:
+    """Audit a model, on as many of its examples as there are unseen ones."""
+    dealt, other = labelled(game, setting), reference(setting)
+    played = len(dealt.unseen.labels)
+    (shown, labels), (hidden, truth) = Day(*(x[:played] for x in dealt.audited)), dealt.unseen
+    said = model(hidden)
+    rows = audit_rows(
+        labels,
+        model(shown),
+        other(shown),
+        held_out=(truth, said, other(hidden)),
+        repetitions=games,
+        rng=rng,
+    )
+    return [{**row, "log_loss": log_loss(truth, said)} for row in rows]
 
 
 def log_loss(labels: np.ndarray, probabilities: np.ndarray) -> float:
@@ -132,7 +154,7 @@ def log_loss(labels: np.ndarray, probabilities: np.ndarray) -> float:
 @cache
 def days(name: str) -> tuple[Day, Day]:
     """Return an earlier and a later day of a dataset."""
-    return {CENSUS: _census, "criteo": _criteo}[name]()
+    return {CENSUS: _census, CRITEO: _criteo}[name]()
 
 
 def _census() -> tuple[Day, Day]:
@@ -164,141 +186,129 @@ def _criteo() -> tuple[Day, Day]:
     return tuple(Day(features[day], clicks["labels"][day]) for day in (earlier, later))
 
 
-def split(data: str, people: str, size: int, seed: int) -> Split:
-    """Deal the examples of two days at random: twice as many of the earlier one to the auditor."""
-    rng = np.random.default_rng(seed)
-    earlier, later = (
-        np.flatnonzero(alone) if people == UNLIKE else np.arange(len(alone))
-        for alone in singular(data)
-    )
-    if 2 * size > min(len(earlier), len(later)):
-        raise ValueError(
-            f"size must be at most {min(len(earlier), len(later)) // 2}, half of the {people} "
-            f"of the smaller day, got {size}"
-        )
-    before, after = days(data)
-    own, dealt = (rng.choice(pool, 2 * size, replace=False) for pool in (earlier, later))
+@cache
+def deal(setting: Setting) -> Split:
+    """Deal examples at random: as many of the earlier day as are audited, and a fifth unseen."""
+    size, rng = setting.size, np.random.default_rng(setting.seed)
+    before, after = days(setting.data)
+    most = min(len(before.labels), len(after.labels) * 5 // 6)
+    if size > most:
+        raise ValueError(f"size must be at most {most}, so that a fifth is left, got {size}")
+    own = rng.choice(len(before.labels), size, replace=False)
+    dealt = rng.choice(len(after.labels), size + size // 5, replace=False)
     return Split(
         Day(before.features[own], before.labels[own]),
-        *(Day(after.features[rows], after.labels[rows]) for rows in np.split(dealt, 2)),
+        *(Day(after.features[x], after.labels[x]) for x in np.split(dealt, [size])),
     )
 
 
 @cache
-def singular(data: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return whose features nobody else has on either day, for each day."""
-    before, after = (day.features for day in days(data))
-    rows = np.ascontiguousarray(np.concatenate((before, after)))
-    whole = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1])))[:, 0]
-    _, place, counts = np.unique(whole, return_inverse=True, return_counts=True)
-    alone = counts[place] == 1
-    return alone[: len(before)], alone[len(before) :]
+def labelled(game: str, setting: Setting) -> Split:
+    """Deal examples, with labels drawn from the reference model where the auditor intervenes."""
+    dealt = deal(setting)
+    if game == OBSERVATIONAL:
+        return dealt
+    other, rng = reference(setting), np.random.default_rng((setting.seed, 2))
+
+    def drawn(day: Day) -> Day:
+        positive = other(day.features)[:, 1]
+        return day._replace(labels=(rng.random(len(positive)) < positive).astype(int))
+
+    return Split(dealt.earlier, drawn(dealt.audited), drawn(dealt.unseen))
 
 
 # The models.
 
 
-def fit(
-    features: np.ndarray,
-    labels: np.ndarray,
-    weights: np.ndarray | None = None,
-    *,
-    rounds: int = 80,
-    leaves: int = 127,
-    rate: float = 0.15,
-) -> Model:
-    """Train boosted trees."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
+def fit(learner: str, features: np.ndarray, labels: np.ndarray) -> Model:
+    """Train boosted trees at the defaults of the one who made them."""
+    if learner == CATBOOST:
+        from catboost import CatBoostClassifier
 
-    trees = HistGradientBoostingClassifier(
-        max_iter=rounds,
-        max_leaf_nodes=leaves,
-        learning_rate=rate,
-        early_stopping=False,
-        random_state=0,  # draws nothing but the examples that bins are cut at, if they are many
-    )
-    trees.fit(features, labels, sample_weight=weights)
+        options: dict[str, Any] = {"thread_count": 1, "verbose": 0, "allow_writing_files": False}
+        trees = CatBoostClassifier(random_seed=0, **options)
+    else:
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        trees = HistGradientBoostingClassifier(random_state=0)
     # Rounding can make a probability 0, and n labels do not tell one below 1 / n from it: what a
     # model says stays this far from 0, which would cost an infinite loss.
     least = 1.0 / len(labels)
+    if len(np.unique(labels)) == 1:  # CatBoost takes two at least
+        sure = np.eye(2)[labels[:1]].clip(least, 1.0 - least)
+        return lambda shown: np.repeat(sure, len(shown), axis=0)
+    trees.fit(features, labels)
     return lambda shown: trees.predict_proba(shown).clip(least, 1.0 - least)
 
 
 @cache
-def reference(data: str, people: str, size: int, seed: int) -> Model:
-    """Train the paper's reference model, on the earlier day; it is the same for all mechanisms."""
-    return fit(*split(data, people, size, seed).earlier)
+def reference(setting: Setting) -> Model:
+    """Train the reference model, the same for all mechanisms."""
+    return fit(setting.learner, *deal(setting).earlier)
 
 
-def distilled(own: Day, said: np.ndarray) -> Model:
-    """Train a reference model on what the audited model says of the auditor's own examples.
+def private(
+    game: str, setting: Setting, mechanism: str, epsilon: float, rng: np.random.Generator
+) -> Model | None:
+    """Train with a mechanism; None where it leaves no labels to learn from."""
+    dealt, learn = labelled(game, setting), partial(fit, setting.learner)
+    features, labels = dealt.audited
+    plain = RandomizedResponse(epsilon, 2)
+    if mechanism == "LP-2ST":
+        return lp_mst(features, labels, epsilon=epsilon, classes=2, fit=learn, rng=rng).model
+    if mechanism == "PATE":
+        return pate(game, setting, epsilon, TEACHERS, QUERIES, rng)
+    if mechanism == "LP-1ST (domain prior)":
+        response = RandomizedResponseWithPrior(epsilon)
+        prior = np.bincount(dealt.earlier.labels, minlength=2) / len(dealt.earlier.labels)
+        if not response.support(prior).all():
+            return None
+        rows = np.broadcast_to(prior, (len(labels), 2))
+        return learn(features, response.privatize(labels, rows, rng=rng))
+    noisy = learn(features, plain.privatize(labels, rng=rng))
+    if mechanism == "LP-1ST":
+        return noisy
+    least = 1.0 / len(labels)
+    return lambda shown: plain.corrected(noisy(shown)).clip(least, 1.0 - least)
 
-    Trees take no soft labels, so that each example enters with either label, weighted.
+
+def pate(
+    game: str,
+    setting: Setting,
+    epsilon: float,
+    teachers: int,
+    queries: int,
+    rng: np.random.Generator,
+) -> Model:
+    """Train a student on what teachers with disjoint parts vote, and calibrate it."""
+    asked, votes = voted(game, setting, teachers, queries)
+    labels = LabelPate(epsilon, DELTA, queries).release(votes, rng=rng)
+    return calibrated(fit(setting.learner, asked, labels), *deal(setting).earlier)
+
+
+@cache
+def voted(
+    game: str, setting: Setting, teachers: int, queries: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return features of audited examples, and how many teachers give them which label."""
+    features, labels = labelled(game, setting).audited
+    rng = np.random.default_rng((setting.seed, 1))  # not the stream that deals
+    asked = features[rng.choice(len(labels), queries, replace=False)]
+    share = deal(setting).earlier.labels.mean()
+    positive = np.zeros(queries, np.int64)
+    for part in np.array_split(rng.permutation(len(labels)), teachers):
+        positive += fit(setting.learner, features[part], labels[part])(asked)[:, 1] > share
+    return asked, np.stack((teachers - positive, positive), axis=1)
+
+
+def calibrated(model: Model, features: np.ndarray, labels: np.ndarray) -> Model:
+    """Return a model whose odds are a power of those of another, times a number.
+
+    References
+    ----------
+    Platt, "Probabilistic outputs for support vector machines", 1999.
     """
-    positive = lessons(said, own.labels)[:, 1]
-    features = np.concatenate((own.features, own.features))
-    labels = np.repeat((1, 0), len(positive))
-    return fit(features, labels, np.concatenate((positive, 1.0 - positive)))
+    from sklearn.linear_model import LogisticRegression
 
-
-# The mechanisms. Each trains a model that is private with ε on the audited examples. The auditor's
-# own are no secret to it.
-
-
-def lp_1st(dealt: Split, epsilon: float, rng: np.random.Generator) -> Model:
-    """Train on labels of randomised response; of two labels LP-1ST keeps both."""
-    features, labels = dealt.audited
-    return fit(features, RandomizedResponse(epsilon, 2).privatize(labels, rng=rng))
-
-
-def domain_prior(dealt: Split, epsilon: float, rng: np.random.Generator) -> Model | None:
-    """Train on labels of LP-1ST with the earlier day's shares as prior, if two labels are left."""
-    features, labels = dealt.audited
-    response = RandomizedResponseWithPrior(epsilon)
-    prior = np.bincount(dealt.earlier.labels, minlength=2) / len(dealt.earlier.labels)
-    if not response.support(prior).all():
-        return None
-    rows = np.broadcast_to(prior, (len(labels), 2))
-    return fit(features, response.privatize(labels, rows, rng=rng))
-
-
-def noise_correction(dealt: Split, epsilon: float, rng: np.random.Generator) -> Model:
-    """Train on labels of randomised response, and take the noise back out of the predictions."""
-    noisy = lp_1st(dealt, epsilon, rng)
-    response = RandomizedResponse(epsilon, 2)
-    least = 1.0 / len(dealt.audited.labels)
-
-    def model(features: np.ndarray) -> np.ndarray:
-        return response.corrected(noisy(features)).clip(least, 1.0 - least)
-
-    return model
-
-
-def lp_2st(dealt: Split, epsilon: float, rng: np.random.Generator) -> Model:
-    """Train in two stages, the first model being the prior of the second half's labels."""
-    return lp_mst(*dealt.audited, epsilon=epsilon, classes=2, fit=fit, rng=rng).model
-
-
-def pate(dealt: Split, epsilon: float, rng: np.random.Generator) -> Model:
-    """Train a student on labels that teachers with disjoint parts release by a noisy vote.
-
-    It asks for some of the audited examples themselves, whose features are public.
-    """
-    features, labels = dealt.audited
-    queries = features[rng.choice(len(labels), QUERIES, replace=False)]
-    positive = np.zeros(QUERIES, np.int64)
-    for part in np.array_split(rng.permutation(len(labels)), TEACHERS):
-        teacher = fit(features[part], labels[part], rounds=20, leaves=15)
-        positive += teacher(queries)[:, 1] > 0.5
-    votes = np.stack((TEACHERS - positive, positive), axis=1)
-    released = LabelPate(epsilon, DELTA, QUERIES).release(votes, rng=rng)
-    return fit(queries, released, rounds=20, leaves=7, rate=0.1)
-
-
-MECHANISMS = {
-    "LP-1ST": lp_1st,
-    "LP-1ST (domain prior)": domain_prior,
-    "LP-1ST (noise correction)": noise_correction,
-    "LP-2ST": lp_2st,
-    "PATE": pate,
-}
+    line = LogisticRegression().fit(logit(model(features)[:, 1:]), labels)
+    return lambda shown: line.predict_proba(logit(model(shown)[:, 1:]))
