@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from auditkit.cli import audit, terminal
+from auditkit.cli.score_containers import DAMAGED
 
 if TYPE_CHECKING:
     import numpy as np
@@ -124,7 +125,7 @@ def _array(path: Path) -> "np.ndarray":
         array = np.load(path, mmap_mode="r", allow_pickle=False)
         if not isinstance(array, np.ndarray):
             raise ValueError("it is an archive of several arrays")
-    except (ValueError, OSError, EOFError) as error:
+    except DAMAGED as error:
         raise ValueError(f"{path.name} must be an NPY file of one plain array: {error}") from None
     if array.nbytes > MOST:
         raise ValueError(

@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any, TypeAlias
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from auditkit.cli.score_columns import (
     same_length,
     two_kinds,
 )
-from auditkit.cli.score_containers import Source
+from auditkit.cli.score_containers import DAMAGED, Source
 from auditkit.cli.score_limits import fits, not_too_many
 from auditkit.cli.terminal import printable, quoted
 
@@ -144,7 +144,7 @@ def from_npy(source: Source, asked: Asked) -> Read:
 def _numpy_errors(name: str, format_: str) -> Iterator[None]:
     try:
         yield
-    except (ValueError, OSError, EOFError, BadZipFile, SyntaxError) as error:
+    except DAMAGED as error:
         raise ValueError(f"{name} is no {format_} file of plain arrays: {error}") from None
 
 

@@ -12,10 +12,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenError
 from typing import IO, Any
+from zipfile import BadZipFile
 
 MOST_UNPACKED = 8_000_000_000  # bytes on the disk, of what comes packed or through a pipe
 STDIN = Path("-")
+# what NumPy raises on files that are damaged
+DAMAGED = (ValueError, OSError, EOFError, BadZipFile, zlib.error, SyntaxError, TokenError)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from auditkit._files import write_whole
 from auditkit._types import Floats
 from auditkit.attacks.model_scores import Columns, Labelled, Model, score_model
+from auditkit.cli.score_containers import DAMAGED
 from auditkit.cli.terminal import Progress, printable
 from auditkit.coins import names
 from auditkit.models.outputs import probabilities, theirs
@@ -51,7 +51,7 @@ def _examples(path: Path) -> tuple[Labelled, tuple[str, ...]]:
         with path.open("rb") as binary, np.load(binary, allow_pickle=False) as file:
             features, labels = file["features"], file["labels"]
             ids = names("ids", file["ids"]) if "ids" in file.files else ()
-    except (ValueError, OSError, EOFError, BadZipFile, KeyError) as error:
+    except (*DAMAGED, KeyError) as error:
         raise ValueError(
             f"{path.name} must be an NPZ file of plain arrays features and labels: {error}"
         ) from None

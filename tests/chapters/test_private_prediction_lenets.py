@@ -1,5 +1,9 @@
 """LeNet-5 as teachers of PATE and CaPC: what trains and what is counted from stored votes."""
 
+from functools import cache
+from inspect import signature
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +11,7 @@ from experiments.private_prediction import lenet_audits, lenets
 from experiments.private_prediction.lenets import CAPC, FIRST, MATCHED, NONE, PATE, SMALL
 
 from auditkit.mechanisms.voting import vote_table
+from auditkit.models.lenet import fit_lenets
 
 TEACHERS, ASKED = 20, 6
 
@@ -35,11 +40,42 @@ def test_the_parties_of_capc_keep_their_images_and_teachers_of_pate_do_not():
     assert (first != second).any()
 
 
-def test_small_cells_count_all_trainings():
+@pytest.fixture
+def trained(monkeypatch):
+    """Count the teachers that are trained; they are there at once, LeNet-5 have to be compiled.
+
+    Each says the class whose mean image is nearest. What they are asked for has to fit LeNet-5.
+    """
+    made = []
+
+    def nearest(x, y, *, seeds, indices, **options):
+        signature(fit_lenets).bind(x, y, seeds=seeds, indices=indices, **options)
+        made.append(len(seeds))
+        means = np.full((len(seeds), 10, x[0].size), np.inf)
+        for model, rows in enumerate(indices):
+            for kind in np.unique(y[rows]):
+                means[model, kind] = x[rows][y[rows] == kind].mean(axis=0).ravel()
+        flat = means[:, None]
+        return SimpleNamespace(
+            predict=lambda asked: (
+                ((asked.reshape(len(asked), 1, -1) - flat) ** 2).sum(axis=-1).argmin(axis=-1)
+            )
+        )
+
+    monkeypatch.setattr(lenets, "fit_lenets", nearest)
+    monkeypatch.setattr(lenets, "pool", cache(lenets.pool.__wrapped__))
+    return made
+
+
+def test_small_cells_count_all_trainings(trained):
     rng = np.random.default_rng(0)
     assert 0.0 <= lenets.ensemble(SMALL, CAPC, 0, rng)["lowest"] <= 1.0
+    assert trained == [TEACHERS]
+    lenets.pool(SMALL)  # what each place compares with, trained once
     for place in lenets.PLACES:
+        trained.clear()
         rows = lenets.adversarial(SMALL, place, "poisoned", "poisoned", 0, 2, 3, rng)
+        assert trained == [2 * 3]
         assert [sum(row[name] for name in lenet_audits.COUNTS) for row in rows] == [3, 3]
         assert [row["teacher"] is None for row in rows] == [place == PATE] * 2
     for row in rows:
@@ -48,7 +84,9 @@ def test_small_cells_count_all_trainings():
             row["label"] != truth
             or row["label"] == lenets.shares(SMALL)[row["query"]].argsort()[-2]
         )
+    trained.clear()
     assert lenets.natural(SMALL, PATE, NONE, 0, 2, rng)["turned"] >= 0.0
+    assert trained == [2]
 
 
 def test_a_matched_image_is_an_image_and_the_same_for_both_systems():

@@ -151,6 +151,7 @@ CONTENTS = {
     "npz in and out": npz(in_canary_scores=np.arange(9.0), out_canary_scores=np.zeros((2, 2))),
     "npz of none out": npz(in_canary_scores=np.arange(9.0), out_canary_scores=np.zeros(0)),
     "npz cut short": npz(score=np.arange(40.0))[:-30],
+    "an npy whose header never ends": npy(np.arange(9.0)).replace(b"}", b"{", 1),
     "npz of bad magic": archive(**{"score.npy": b"\x93NUMPX"}),
     "parquet magic": b"PAR1" + b"\0" * 20 + b"PAR1",
     "a spreadsheet": archive(**{"xl/workbook.xml": ""}),
