@@ -17,7 +17,6 @@ TOO_LARGE = {
     f"chapters/{folder}{paper}.html"
     for folder in ("", "appendices/")
     for paper in (
-        "observational_label_dp",
         "substitute_adjacency",
         "private_prediction",
         "zero_run",

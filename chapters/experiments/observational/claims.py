@@ -30,8 +30,11 @@ PAPER_CENSUS = {
 PAPER_TEXTS = {"label inference": 2.34, "difficulty calibration": 0.72, "RMIA": 2.52}  # Table 7
 PATE, PATE_TABLE, IN_DOMAIN = "PATE-FM", "PATE", "LP-1ST (in-domain prior)"
 FRESH, CHECKPOINT, PASSES = "fresh weights", "earlier checkpoint", 16
-# names in two lines, for panels
-NAMES = {name: name.replace(" (", "\n(") for name in (*PAPER_IMAGES, IN_DOMAIN, *PAPER_CENSUS)}
+# names in two or three lines, for panels
+NAMES = {
+    name: name.replace(" (", "\n(").replace("-domain prior", "-domain\nprior")
+    for name in (*PAPER_IMAGES, IN_DOMAIN, *PAPER_CENSUS)
+}
 
 
 def ends(values: Iterable[float], digits: str = ".2f") -> str:
