@@ -113,7 +113,7 @@ def reference_networks(data: str, size: int, passes: int, precision: str, seed: 
         for mechanism, epsilon, start in (
             ("LP-1ST", math.inf, CHECKPOINT),
             (CLUSTERED, 10.0, FRESH),
-            ("ALIBI", 10.0, FRESH),
+            ("ALIBI", 1.0, FRESH),
         )
     ],
     tolerance=0.05,
