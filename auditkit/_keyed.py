@@ -30,6 +30,15 @@ def canonical(first: NDArray[Any], *others: NDArray[Any]) -> NDArray[np.intp]:
     return np.lexsort((*reversed(others), first))
 
 
+def ranks(ordered: NDArray[Any]) -> NDArray[np.intp]:
+    """Return which of the distinct values each of some ordered ones is, counted from 0.
+
+    That is what a key takes of a score: another unit, or another scale that keeps the order, is no
+    other table, and cannot be tried for its luck.
+    """
+    return np.cumsum(np.r_[False, ordered[1:] != ordered[:-1]])
+
+
 def few(values: NDArray[Any]) -> bool:
     """Say whether values tie so much that hardly any tables of memberships could have them.
 

@@ -187,7 +187,8 @@ class Scores:
     @cached_property
     def key(self) -> str:
         """What all random numbers of an audit of these scores follow from; see `_keyed`."""
-        return _keyed.key_of(self.values[self.canonical], self.members[self.canonical])
+        order = self.canonical
+        return _keyed.key_of(_keyed.ranks(self.values[order]), self.members[order])
 
     def shuffled(self, use: str) -> NDArray[np.intp]:
         """Return an order that knows nothing of how the rows stood, nor of a seed of the user's."""

@@ -6,7 +6,6 @@ from . import lira as lira
 from . import logistic as logistic
 from . import membership as membership
 from . import model_scores as model_scores
-from . import plain_logistic as plain_logistic
 from . import poisoning as poisoning
 from . import propensity as propensity
 from . import quantile_regression as quantile_regression

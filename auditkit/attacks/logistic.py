@@ -1,18 +1,18 @@
 """Many logistic regressions on one table, each with weights of its own for the examples."""
 
 from math import exp, log1p
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.special import expit
 
 from auditkit._types import Bools, Floats
 
-if TYPE_CHECKING:
-    import torch
-
-    Step: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+Single: TypeAlias = NDArray[np.float32]
+Step: TypeAlias = tuple[Single, Single, Single]
 
 TOLERANCE = 1e-5  # of the gradient of the mean loss, in coordinates that make the loss round
 MEMORY = 6  # steps that the next one remembers
@@ -21,12 +21,7 @@ ROWS = 1024  # of the table in one go: what they give stays in the cache
 NARROW = 400  # columns up to which the table is made round whatever it costs
 
 
-def fit_columns(
-    rows: NDArray[np.float32],
-    members: Bools,
-    counts: Floats,
-    penalty: float,
-) -> NDArray[np.float32]:
+def fit_columns(rows: Single, members: Bools, counts: Floats, penalty: float) -> Single:
     """Return the weights of a regression for each column of counts, of shape (features, columns).
 
     The last feature is 1, and its weight is not penalised. Each column minimises the sum of its
@@ -36,47 +31,46 @@ def fit_columns(
     columns in step. In the coordinates of the shared Hessian at 0 a full step is nearly Newton's,
     so none is searched for; a step that makes a gradient larger than it was at first is halved.
     """
-    import torch
-
-    many, width = rows.shape
-    x, target = torch.from_numpy(rows), torch.from_numpy(members.astype(np.float32))[:, None]
-    share = torch.from_numpy((counts / counts.sum(axis=0)).astype(np.float32))
-    own = torch.from_numpy((penalty / counts.sum(axis=0)).astype(np.float32))
+    target = members.astype(np.float32)[:, np.newaxis]
+    share = (counts / counts.sum(axis=0)).astype(np.float32)
+    own = (penalty / counts.sum(axis=0)).astype(np.float32)
     inverse = _coordinates(rows, penalty, counts.shape[1])
-    z = x @ inverse.T if inverse.ndim == 2 else x * inverse
+    whole = inverse.ndim == 2
+    z = rows @ inverse.T if whole else rows * inverse
     # the penalty in these coordinates; the last weight bears none
-    form = inverse[:, :-1] @ inverse[:, :-1].T if inverse.ndim == 2 else inverse**2
-    if inverse.ndim == 1:
+    form = inverse[:, :-1] @ inverse[:, :-1].T if whole else inverse**2
+    if not whole:
         form[-1] = 0.0
 
-    def slope(v: torch.Tensor) -> torch.Tensor:
-        total = (form @ v if form.ndim == 2 else form[:, None] * v) * own
-        for first in range(0, many, ROWS):
-            part = z[first : first + ROWS]
-            residual = (part @ v).sigmoid_().sub_(target[first : first + ROWS])
-            total.addmm_(part.T, residual.mul_(share[first : first + ROWS]))
+    def slope(v: Single) -> Single:
+        total: Single = _times(form, v) * own
+        for first in range(0, len(z), ROWS):
+            part, till = z[first : first + ROWS], first + ROWS
+            residual = part @ v
+            expit(residual, out=residual)
+            residual -= target[first:till]
+            residual *= share[first:till]
+            total += part.T @ residual
         return total
 
-    v = torch.zeros(width, counts.shape[1])
+    v = np.zeros((rows.shape[1], counts.shape[1]), np.float32)
     gradient = slope(v)
-    start = gradient.norm(dim=0)
+    start = _norms(gradient)
     steps: list[Step] = []
     for _ in range(MOST):
-        size = gradient.norm(dim=0)
-        if float(size.max()) < TOLERANCE:
-            weights = inverse.T @ v if inverse.ndim == 2 else inverse[:, None] * v
-            return np.asarray(weights.numpy())
+        size = _norms(gradient)
+        if size.max() < TOLERANCE:
+            return _times(inverse.T, v)
         move = _direction(gradient, steps)
         following = slope(v - move)
-        far = following.norm(dim=0) > torch.maximum(start, 2.0 * size)
-        while bool(far.any()):
-            move = torch.where(far, 0.5 * move, move)
+        while (far := _norms(following) > np.maximum(start, 2.0 * size)).any():
+            move = np.where(far, np.float32(0.5) * move, move)
             following = slope(v - move)
-            far = following.norm(dim=0) > torch.maximum(start, 2.0 * size)
         change = following - gradient
-        curved = -(move * change).sum(0)
+        curved = -(move * change).sum(axis=0)
         # a column that no longer moves has no curvature to remember
-        steps.append((-move, change, torch.where(curved > 1e-20, 1.0 / curved, 0.0)))
+        known = curved > 1e-20
+        steps.append((-move, change, np.where(known, 1.0 / np.where(known, curved, 1.0), 0.0)))
         steps = steps[-MEMORY:]
         v, gradient = v - move, following
     raise ArithmeticError(
@@ -86,41 +80,47 @@ def fit_columns(
     )
 
 
-def _coordinates(rows: NDArray[np.float32], penalty: float, columns: int) -> "torch.Tensor":
+def _times(form: Single, v: Single) -> Single:
+    """Return a matrix, or a diagonal of one, times columns."""
+    product: Single = form @ v if form.ndim == 2 else form[:, np.newaxis] * v
+    return product
+
+
+def _norms(columns: Single) -> Single:
+    sizes: Single = np.sqrt((columns * columns).sum(axis=0))
+    return sizes
+
+
+def _coordinates(rows: Single, penalty: float, columns: int) -> Single:
     """Return what takes a row to coordinates in which the Hessian at 0 is about the identity.
 
     A matrix, the inverse of the Hessian's root. Where that costs more than it saves, for many
     features and few columns, a number for each feature.
     """
-    import torch
-
     many, width = rows.shape
     if width > NARROW and 20 * columns < width:
-        return torch.full((width,), 2.0)  # features are standardised
-    x = torch.from_numpy(rows)
-    hessian = (x.T @ x).double().numpy() / (4.0 * many)
+        return np.full(width, 2.0, np.float32)  # features are standardised
+    hessian = (rows.T @ rows).astype(np.float64) / (4.0 * many)
     hessian[np.diag_indices(width)] += max(penalty / many, 1e-6)
-    factor = torch.from_numpy(np.linalg.cholesky(hessian))
-    inverse: torch.Tensor = torch.linalg.solve_triangular(
-        factor, torch.eye(width).double(), upper=False
-    )
-    return inverse.float()
+    factor = np.linalg.cholesky(hessian)
+    inverse: Single = solve_triangular(factor, np.eye(width), lower=True).astype(np.float32)
+    return inverse
 
 
-def _direction(gradient: "torch.Tensor", steps: "list[Step]") -> "torch.Tensor":
+def _direction(gradient: Single, steps: list[Step]) -> Single:
     """Return the gradient times an approximation of the inverse Hessian, for each column."""
-    move, shares = gradient.clone(), []
+    move, shares = gradient.copy(), []
     for step, change, weight in reversed(steps):
-        share = (step * move).sum(0) * weight
+        share = (step * move).sum(axis=0) * weight
         shares.append(share)
         move -= share * change
     if steps:
         step, change, _ = steps[-1]
-        size = (change * change).sum(0)
+        size = (change * change).sum(axis=0)
         known = size > 0.0
-        move *= ((step * change).sum(0) / size.where(known, 1.0)).where(known, 1.0)
+        move *= np.where(known, (step * change).sum(axis=0) / np.where(known, size, 1.0), 1.0)
     for (step, change, weight), share in zip(steps, reversed(shares), strict=True):
-        move += (share - (change * move).sum(0) * weight) * step
+        move += (share - (change * move).sum(axis=0) * weight) * step
     return move
 
 

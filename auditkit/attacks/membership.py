@@ -234,7 +234,7 @@ def top_guesses(evidence: ArrayLike, numbers: ArrayLike, *, worth: ArrayLike | N
     most = np.atleast_1d(_check.counts("numbers", numbers))
     if most.ndim != 1 or (most > signed.size).any():
         raise ValueError(f"numbers must hold counts of at most {signed.size}, got {most.tolist()}")
-    key = _keyed.key_of(signed)
+    key = _keyed.key_of(np.unique(signed, return_inverse=True)[1], np.sign(signed))
     mixed = _keyed.generator(key, "ties").permutation(signed.size)
     place = np.empty(signed.size, np.int64)
     place[mixed[np.argsort(-value[mixed], kind="stable")]] = np.arange(signed.size)

@@ -6,7 +6,6 @@ or on hundreds of resamples at once, and a rival makes the guesses that put them
 """
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,7 @@ from scipy.stats import chi2
 
 from auditkit import _check, _keyed
 from auditkit._types import Bools, Floats, Ints, Randomness
-from auditkit.attacks.logistic import calibrate
-
-if find_spec("torch") is None:  # a plain install audits features too
-    from auditkit.attacks.plain_logistic import fit_columns
-else:
-    from auditkit.attacks.logistic import fit_columns
+from auditkit.attacks.logistic import calibrate, fit_columns
 
 FOLDS = 5  # of the examples that calibrate the fit on the others
 AT_ONCE = 300  # resamples that are fitted side by side

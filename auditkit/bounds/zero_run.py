@@ -181,8 +181,8 @@ def zero_run(
 
     *Untampered.* With δ > 0 a number u of correct guesses, fixed by m, r, δ and the level, is given
     away: more than u owe their success to the excess with probability at most
-    :math:`m\delta/(u+1)`, whatever the dependence. This replaces Theorem D.2, where the roots of
-    Appendix D have the wrong denominators.
+    :math:`m\delta/(u+1)`, whatever the dependence. This replaces Theorem D.2, which is printed with
+    v under its roots where Theorem D.3, from which it follows, has u.
 
     *Composition.* Given the examples, the audit is one run of a mechanism that first gives every
     coin away by randomised response with its own :math:`\varepsilon_i`, then runs the audited one.
@@ -291,7 +291,8 @@ def zero_run_bootstrap(
     -------
     Bound
         An estimate, never a lower bound. `details` hold what `zero_run` reports, `kept` as the mean
-        over the sets, the number of `bootstraps`, and the `quantile` taken.
+        over the sets, the number of `bootstraps`, the `quantile` taken, and the `bounds` of all
+        sets that it is a quantile of, μ or ε, in the order of the sets.
 
     Notes
     -----
@@ -330,16 +331,18 @@ def zero_run_bootstrap(
     shifts = shift_of(sets)
     level = (1.0 - setting.confidence) / len(games)
     found = [setting.parameter(game, shifts, level * (1.0 - share)) for game in games]
-    quantiles = [_quantile(bounds, level * share, rebase is not None) for bounds, _ in found]
+    spread = [_rebased(bounds) if rebase is not None else bounds for bounds, _ in found]
+    quantiles = [np.quantile(bounds, level * share, method="lower") for bounds in spread]
     best = int(np.argmax(quantiles))
     return setting.bound(
-        quantiles[best],
+        float(quantiles[best]),
         {
             **_counts(games, best),
             "kept": float(found[best][1][:bootstraps].mean()),
             "largest_shift": float(shifts.max()),
             "bootstraps": bootstraps,
             "quantile": level * share,
+            "bounds": spread[best],
             "key": key[:16],
         },
         claim="estimate",
@@ -370,11 +373,10 @@ def _setting(correction: str, family: str, delta: float, confidence: float) -> _
     )
 
 
-def _quantile(bounds: Floats, share: float, rebased: bool) -> float:
-    """Return the lower quantile, after a move of the median to the last bound if re-based."""
-    if rebased:
-        bounds = np.maximum(bounds[:-1] + bounds[-1] - np.median(bounds[:-1]), 0.0)
-    return float(np.quantile(bounds, share, method="lower"))
+def _rebased(bounds: Floats) -> Floats:
+    """Return all bounds but the last one, moved so that it is their median."""
+    moved: Floats = np.maximum(bounds[:-1] + bounds[-1] - np.median(bounds[:-1]), 0.0)
+    return moved
 
 
 def _counts(games: list[Game], best: int) -> dict[str, Any]:

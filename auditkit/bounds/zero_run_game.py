@@ -70,8 +70,9 @@ class ShiftedScores(Scores):
     @cached_property
     def key(self) -> str:
         """What ties and splits follow from; see `_keyed`."""
-        columns = (self.values, self.members, self.propensity, self.evidence)
-        return _keyed.key_of(*(column[self.canonical] for column in columns))
+        order, columns = self.canonical, (self.members, self.propensity, self.evidence)
+        ranks = _keyed.ranks(self.values[order])
+        return _keyed.key_of(ranks, *(column[order] for column in columns))
 
     def repeated(self) -> float:
         """Return how likely tied rows are to agree as they do, by the evidence.

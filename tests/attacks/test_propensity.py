@@ -1,6 +1,8 @@
 """Propensity models: the fits are scikit-learn's, and what is wrong with them can be found out."""
 
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -53,6 +55,20 @@ def test_every_column_is_a_weighted_regression_of_scikit_learn(penalty, whitened
         )
         np.testing.assert_allclose(found[:-1, column], peer.coef_[0], atol=3e-4)
         assert found[-1, column] == pytest.approx(peer.intercept_[0], abs=3e-4)
+
+
+def test_a_plain_install_fits_propensities():
+    program = (
+        "import sys, numpy as np\n"
+        "from auditkit.attacks.propensity import cross_fit, propensity_bootstrap\n"
+        "x, own = np.random.default_rng(0).normal(size=(100, 2)), np.arange(100) % 2 == 0\n"
+        "cross_fit(x, own, rng=0), propensity_bootstrap(x, own, x, bootstraps=2, rng=0)\n"
+        "print(sorted({'torch', 'sklearn', 'pandas'} & set(sys.modules)))"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert said.stdout == "[]\n"
 
 
 def test_features_that_repeat_each_other_and_separate_members_converge():

@@ -16,6 +16,7 @@ WRITTEN = re.compile(r"^:::\{checkpoint\} ([^\n]+)\n(.*?)^:::$", re.MULTILINE | 
 CHAPTERS = [  # of the papers' chapters those that have been written anew
     "foundations",
     "observational_label_dp",
+    "zero_run",
     "five_audits",
     "exact_one_run",
 ]

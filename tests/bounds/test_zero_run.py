@@ -557,10 +557,12 @@ def test_the_lower_quantile_and_the_re_based_one_are_those_of_the_single_audits(
     plain = run()
     assert plain.details["mu"] == pytest.approx(single[5], abs=1e-7)
     assert plain.details["quantile"] == pytest.approx(0.06)
+    np.testing.assert_allclose(np.sort(plain.details["bounds"]), single, atol=1e-7)
     moved = run(rebase=expit(prior))
     whole = audit(expit(prior)).details["mu"]
     expected = single[5] + whole - np.median(single)
     assert moved.details["mu"] == pytest.approx(expected, abs=1e-7)
+    assert np.median(moved.details["bounds"]) == pytest.approx(whole, abs=1e-7)
     assert moved.details["mu"] > plain.details["mu"]
     assert "re-based" in moved.method
 

@@ -3,19 +3,22 @@
 import numpy as np
 import pandas as pd
 import pytest
-from experiments.zero_run import procedure, synthetic, tables, validity
+from experiments.zero_run import crosswise, procedure, synthetic, tables, validity
 from experiments.zero_run.audits import (
     AUDITS,
+    AWARE,
     EXAMPLES,
     LARGEST,
     LEVEL,
     NUMBERS,
+    RANKED,
     audit_rows,
     guesses_of,
 )
 from scipy.special import expit
+from scipy.stats import binom
 
-from auditkit import zero_run
+from auditkit import GaussianDP, one_run, zero_run
 from auditkit.bounds.shift_corrections import games_of
 from auditkit.mechanisms.noisy_sum import PulledSphere
 
@@ -98,7 +101,7 @@ def test_true_propensities_keep_the_level_at_one_number_and_after_paying_for_six
     total = validity.summary(pd.DataFrame(rows).assign(**told))
     assert (total.query("correction == 'none'")["share"] == 1.0).all()
     kept = total.query("correction != 'none' and choice != @LARGEST")
-    assert len(kept) == 20
+    assert len(kept) == 22
     assert not kept["broken"].any()
 
 
@@ -126,6 +129,15 @@ def test_estimated_propensities_find_leaks_where_there_are_none_and_limits_do_no
     assert refused[validity.ESTIMATED] >= 0.75
 
 
+def test_fits_of_the_audited_examples_themselves_are_compared_with_fits_of_others():
+    rows = crosswise.false_bounds_crosswise(5, 0.5, 2, 0, np.random.default_rng(0))
+    names = {crosswise.APART, crosswise.HALF, crosswise.CROSSWISE}
+    assert {row["propensities"] for row in rows} == names
+    assert len(rows) == len(names) * len(validity.AUDITS) * len(validity.CHOICES)
+    plain = of(rows, correction="none", choice="1,000 guesses")
+    assert {row["exceeding"] for row in plain} == {1.0}  # without a correction all are false
+
+
 def test_resampled_rows_have_both_quantiles():
     rows = validity.false_bounds(validity.RESAMPLED, 20, 0.5, 1, 0, np.random.default_rng(0))
     assert {row["propensities"] for row in rows} == {validity.BOOTSTRAP, validity.REBASED}
@@ -151,6 +163,16 @@ def test_every_row_of_guesses_has_its_number_and_rows_are_nested():
     guesses = guesses_of("posterior", scores, odds)
     assert tuple(np.abs(guesses).sum(axis=1)) == NUMBERS
     assert ((guesses[1] == 0) | (guesses[1] == guesses[0])).all()
+
+
+def test_ranks_are_bounded_so_that_no_score_outweighs_its_shift():
+    rng = np.random.default_rng(0)
+    scores, odds = rng.standard_t(1, size=EXAMPLES), rng.normal(size=EXAMPLES)
+    worst = int(np.abs(odds).argmax())
+    scores[worst] = 1e6
+    first = {name: guesses_of(name, scores, odds)[-1] for name in (AWARE, RANKED)}
+    assert first[AWARE][worst] == 1
+    assert first[RANKED][worst] == 0
 
 
 def test_many_sets_of_propensities_make_estimates():
@@ -190,6 +212,42 @@ def test_algorithm_9_as_printed_shows_less_than_what_it_should_say():
     assert rows[tables.PRINTED]["mean_epsilon"] < rows["conditional"]["mean_epsilon"]
     assert rows["conditional"]["mean_epsilon"] < rows["untampered"]["mean_epsilon"] < 1.2
     assert rows["none"]["share"] == 1.0
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6, 1e-5])
+def test_algorithm_6_pays_for_delta_only_with_its_sign_mended(delta):
+    free = tables.sixth_limit(420, 0.0, False)
+    assert tables.sixth_limit(420, 0.0, True) == pytest.approx(free, abs=1e-6)
+    if delta:
+        mended, printed = (tables.sixth_limit(420, delta, way) for way in (False, True))
+        assert mended < free <= printed
+
+
+def test_algorithm_6_as_printed_rejects_a_private_mechanism_too_often():
+    """One that gives all coins away with chance δ, and else nothing, is (0, δ)-private."""
+    guesses, delta, level = 100, 0.02, 0.05
+    least = next(
+        count
+        for count in range(guesses + 1)
+        if tables.printed_chance(count, guesses, guesses, delta, 0.0) <= level
+    )
+    rejected = delta + (1.0 - delta) * binom.sf(least - 1, guesses, 0.5)
+    assert rejected > level
+    # with the sign mended the same count is no reason to reject
+    assert one_run(least, guesses, guesses, delta=delta, method="steinke").epsilon == 0.0
+
+
+def test_weighted_rates_obey_the_curve_where_plain_ones_do_not():
+    """Proposition 1, on a release that knows the shift and leaks μ = 1 besides."""
+    rng, number, curve = np.random.default_rng(0), 200_000, GaussianDP(1.0)
+    odds = rng.normal(size=number)
+    members = rng.random(number) < expit(odds)
+    scores = odds + rng.normal(1.0 * members)
+    for cut in (0.0, 1.0, 2.0):
+        guessed = scores > cut
+        own, other = tables.weighted_rates(guessed, members, expit(odds))
+        assert own < 1.0 - curve.beta(other) + 0.01
+        assert guessed[members].mean() > 1.0 - curve.beta(guessed[~members].mean()) + 0.03
 
 
 def test_a_model_at_half_the_slope_is_rejected_and_a_steeper_one_is_not():

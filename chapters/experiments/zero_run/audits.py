@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.special import expit
+from scipy.stats import rankdata
 
 from auditkit import zero_run, zero_run_bootstrap
 from auditkit.attacks.membership import posterior_log_odds, top_guesses
@@ -14,13 +15,16 @@ EXAMPLES = 10_000
 NUMBERS = (1000, 500, 200, 100, 50, 25)  # the paper abstains on the others
 LARGEST, CORRECTED, SINGLE = "largest of six", "corrected for six", "1,000 guesses"
 
-UNAWARE, AWARE = "unaware", "confidence × b"
+# what the paper calls confidence is not defined: how far a score lies from the median, or how high
+# it ranks by that, which is bounded, so that no score outweighs b
+UNAWARE, AWARE, RANKED = "unaware", "confidence × b", "rank × b"
 POSTERIOR, SHARP_POSTERIOR = "posterior", "posterior, sharp b"
 
 # evidence, and what a guess is worth, from scores and the log-odds that the attack believes
 RANKINGS: dict[str, Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]] = {
     UNAWARE: lambda scores, _: (scores, np.abs(scores)),
     AWARE: lambda scores, odds: (scores, np.abs(scores) * np.exp(-np.abs(odds))),
+    RANKED: lambda scores, odds: (scores, rankdata(np.abs(scores)) * np.exp(-np.abs(odds))),
     POSTERIOR: lambda scores, odds: _posterior(scores, odds, np.exp(-np.abs(odds))),
     # at μ = 0, where the smallest share is kept
     SHARP_POSTERIOR: lambda scores, odds: _posterior(
@@ -34,11 +38,11 @@ AUDITS = {
     "composition": ("composition", UNAWARE),
     "conditional, unaware": ("conditional", UNAWARE),
     "conditional, aware": ("conditional", AWARE),
+    "conditional, aware by rank": ("conditional", RANKED),
     "conditional, posterior": ("conditional", POSTERIOR),
     "sharp, unaware": ("sharp", UNAWARE),
     "sharp, posterior": ("sharp", SHARP_POSTERIOR),
 }
-PAPERS = tuple(AUDITS)[:4]
 
 
 def _posterior(

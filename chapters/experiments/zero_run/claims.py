@@ -5,6 +5,9 @@ import pandas as pd
 
 from auditkit import claim, stored
 from experiments.zero_run.audits import AUDITS, CORRECTED, LARGEST, SINGLE
+from experiments.zero_run.crosswise import APART, CROSSWISE, HALF
+from experiments.zero_run.games import CENSUS, HARD, IID, MIX, OOD, PATIENTS
+from experiments.zero_run.real import CROSS, FEATURES, FITTED, IMAGES, NARROW, WIDE
 from experiments.zero_run.synthetic import ESTIMATED, LINE, PLACEBO, TARGET, TRUE
 from experiments.zero_run.tables import knows_the_members, knows_the_side
 from experiments.zero_run.validity import (
@@ -16,14 +19,14 @@ from experiments.zero_run.validity import (
     summary,
 )
 
-MIX, HARD = "CIFAR-10, class mix", "CIFAR-10, hard images"
-CENSUS, PATIENTS = "census 1994, 1995", "patients, year 1, 3"
 SHORT = {MIX: "class mix", HARD: "hard images", CENSUS: "census", PATIENTS: "patients"}
 PLAIN, PAPERS, OURS = "no correction", "conditional, aware", "sharp, posterior"
+BY_RANK, POSTERIOR = "conditional, aware by rank", "conditional, posterior"
 
 sums, whole = stored("zero-synthetic"), stored("zero-procedure")
 networks = pd.concat([stored("zero-real"), stored("zero-patients")])
 rates = summary(stored("zero-validity"))
+crosswise = stored("zero-cross-fit")
 factors, refusals = stored("zero-channel"), stored("zero-rejection")
 betrayed, answers = stored("zero-betrayal"), stored("zero-response")
 
@@ -58,7 +61,7 @@ def narrow(audit: str, rho: float, source: str = ESTIMATED) -> float:
 
 
 def procedure(rho: float, audit: str = PAPERS, release: str = TARGET, choice: str = LARGEST):
-    """Return the bounds of the ten draws by the paper's whole procedure."""
+    """Return the bounds of all draws by the paper's whole procedure."""
     wanted = {"propensities": BOOTSTRAP, "release": release, "choice": choice}
     return of(whole, "mu", audit=audit, rho=rho, **wanted)
 
@@ -69,10 +72,22 @@ def alarms(rho: float, choice: str) -> str:
     return f"{(found > 0).sum()} of {len(found)}"
 
 
-def network(data, split, audit, source=BOOTSTRAP, release=TARGET, choice=LARGEST) -> float:
-    """Return the mean bound on a network."""
+def network(
+    data,
+    split,
+    audit,
+    source=BOOTSTRAP,
+    release=TARGET,
+    choice=LARGEST,
+    *,
+    kind=FEATURES,
+    records=NARROW,
+    column="mu",
+) -> float:
+    """Return the mean bound on networks of a kind, with fits on so many records."""
     wanted = {"propensities": source, "release": release, "choice": choice}
-    return of(networks, "mu", data=data, split=split, audit=audit, **wanted).mean()
+    wanted |= {"data": data, "split": split, "network": kind, "records": records}
+    return of(networks, column, audit=audit, **wanted).mean()
 
 
 RHOS, FEWER = (1.0, 0.98, 0.9, 0.75, 0.5, 0.25), (1.0, 0.9, 0.5, 0.25)
@@ -91,11 +106,9 @@ claim(
     f"with the quantile over resamples: {by_quantile[PLAIN]:.2f} against {by_quantile[PAPERS]:.2f} "
     f"there, {on_images[PLAIN]:.2f} against {on_images[PAPERS]:.2f} on images without a shift",
     verdict="partly",
-    why="Both are valid and below 0.66: with true propensities, which are ½ here, they are one "
-    "number, and fitted ones cost little. With the paper's quantile over bootstraps the two part "
-    "company, on the sum and on images, as they do in the paper's own Figure 2b. Largest of six, "
-    "as in the paper.",
-    figure=("ZERO-F2a", "ZERO-T2", "ZERO-F2b"),
+    why="With true propensities the two are one number, valid and below 0.66. With the paper's "
+    "quantile over bootstraps they part company, as in the paper's own Figure 2b.",
+    figure=("ZERO-F2a", "ZERO-T2", "ZERO-F8"),
     check=bool(
         same
         and plain.max() < 0.66
@@ -114,8 +127,8 @@ claim(
     f"0.66 in {(above[0.25] > 0.66).sum()} of {len(above[0.25])} draws; on the placebo "
     f"{seeming[0.5]:.2f} and {seeming[0.25]:.2f}",
     verdict="reproduced",
-    why="The bound rises with the shift and exceeds the truth. A sum that leaks nothing of the "
-    "audited records gets a positive one as well. Largest of six, as in the paper.",
+    why="The bound, the largest of six as in the paper, rises with the shift and exceeds the "
+    "truth. A sum that leaks nothing of the audited records gets a positive one as well.",
     figure=("ZERO-F2a", "ZERO-T2"),
     check=bool(
         above[0.25].mean() > 0.66
@@ -146,6 +159,7 @@ claim(
 )
 
 aware = {rho: exact(PAPERS, rho).mean() for rho in RHOS}
+ranked = {rho: exact(BY_RANK, rho).mean() for rho in RHOS}
 unaware = exact("conditional, unaware", 0.25).mean()
 sharp_left = exact(OURS, 0.25).mean()
 true_line = [narrow(PAPERS, rho, TRUE) for rho in FEWER]
@@ -155,19 +169,19 @@ claim(
     "ZERO-4",
     paper="the aware adversary stays “relatively flat”, the unaware one loses power",
     measured=f"from ρ = 1 to .25 the aware one falls from {aware[1.0]:.2f} to {aware[0.25]:.2f}, "
-    f"the unaware one to {unaware:.2f}; sharp tampering (ours) to {sharp_left:.2f}; in 3,000 "
+    f"the unaware one to {unaware:.2f}; by rank × b from {ranked[1.0]:.2f} to {ranked[0.25]:.2f}; "
+    f"sharp tampering (ours) to {sharp_left:.2f}; in 3,000 "
     f"dimensions at ρ = 1, .9, .5, .25 the aware one has {listed(true_line)} with true "
     f"propensities, {listed(fitted_line)} with fitted ones, {listed(quantile_line)} by the lower "
     "quantile of 200 resamples",
     verdict="partly",
-    why="The aware adversary keeps a part of its power where the unaware one loses all of it, but "
-    "it is not flat: with true propensities it falls to a third in 10,000 dimensions. With fitted "
-    "ones, whose shifts are too small, it rises, and by the paper's whole procedure a part of it "
-    "is no leak: a placebo gets one as well (ZERO-T9). Largest of six, as in the paper, whose d "
-    "and γ are not given.",
+    why="The aware adversary keeps a part of its power where the unaware one loses all, but is not "
+    "flat, by either reading of its confidence. What is flat or rises comes with fitted "
+    "propensities that are too near ½, and a placebo has a part of it too.",
     figure=("ZERO-F2a", "ZERO-T2", "ZERO-T9"),
     check=bool(
         0.1 < aware[0.25] / aware[1.0] < 0.6
+        and ranked[0.25] / ranked[1.0] < 0.6
         and unaware < 0.02
         and sharp_left > 1.5 * aware[0.25]
         and true_line[1] < 0.5 * true_line[0]
@@ -211,88 +225,93 @@ assert strays.iloc[-2] < 0.66
 # "In 3,000 dimensions true propensities give .16, .07, .10 and .10, fitted .14, .27, .35 and .43."
 assert listed(true_line) == "0.16, 0.07, 0.10, 0.10"
 assert listed(fitted_line) == "0.14, 0.27, 0.35, 0.43"
-# "At ρ = .5 a sum that leaks nothing gets a positive bound in all ten draws, with the sweep
-# corrected too, and at ρ = .9 and ¼ in nine. Composition is 0 everywhere."
-assert alarms(0.5, LARGEST) == alarms(0.5, CORRECTED) == "10 of 10"
-assert alarms(0.9, LARGEST) == alarms(0.25, LARGEST) == "9 of 10"
+# "At ρ = .5 a sum that leaks nothing gets a positive bound in all six draws, with the sweep
+# corrected too. Composition is 0 everywhere."
+assert alarms(0.5, LARGEST) == alarms(0.5, CORRECTED) == "6 of 6"
 assert of(whole, "mu", audit="composition", propensities=BOOTSTRAP).max() == 0.0
 
 # networks, on real data
 
-pairs = {data: (network(data, "IID", PAPERS), network(data, "OOD", PAPERS)) for data in SHORT}
-one_run = network(MIX, "IID", PLAIN, "fitted")
-sharp_iid = network(MIX, "IID", "sharp, unaware")
-price = {source: network(MIX, "IID", PAPERS, source) for source in (TRUE, "fitted", BOOTSTRAP)}
-left = {data: shifted / unshifted for data, (unshifted, shifted) in pairs.items()}
+
+def both(data: str, audit: str, source: str = BOOTSTRAP, **more) -> tuple[float, float]:
+    """Return the bounds with a shift and without one."""
+    return network(data, OOD, audit, source, **more), network(data, IID, audit, source, **more)
+
+
+def against(found: dict[str, tuple[float, float]]) -> str:
+    """Return pairs in words."""
+    return ", ".join(
+        f"{SHORT[data]} {shifted:.2f} against {unshifted:.2f}"
+        for data, (shifted, unshifted) in found.items()
+    )
+
+
+PICTURES, BOTH = (MIX, HARD), (PAPERS, BY_RANK)
+by_size, by_rank, by_posterior = (
+    {data: both(data, audit) for data in SHORT} for audit in (PAPERS, BY_RANK, POSTERIOR)
+)
+more_records = {data: both(data, BY_RANK, records=WIDE) for data in (*PICTURES, CENSUS)}
+on_pixels = {data: both(data, BY_RANK, kind=IMAGES) for data in PICTURES}
+one_run = network(MIX, IID, PLAIN, FITTED)
+sharp_iid = network(MIX, IID, "sharp, unaware")
+price = {source: network(MIX, IID, PAPERS, source) for source in (TRUE, FITTED, BOOTSTRAP)}
+left = {
+    audit: {data: found[data][0] / max(found[data][1], 1e-9) for data in PICTURES}
+    for audit, found in ((PAPERS, by_size), (BY_RANK, by_rank), ("more", more_records))
+}
+# on the class mix, where the regression sees all that decides; on hard images it does not
+silent = max(
+    network(MIX, OOD, audit, source, PLACEBO, CORRECTED, kind=kind, records=records)
+    for audit in (*BOTH, POSTERIOR)
+    for source, records in ((TRUE, NARROW), (BOOTSTRAP, NARROW), (BOOTSTRAP, WIDE))
+    for kind in (FEATURES, IMAGES)
+)
 claim(
     "ZERO-5",
     paper="OOD .645, IID .652; one run on IID data 1.7, a penalty of about 1 for estimating "
     "propensities and for the doubt about them",
-    measured="conditional, aware, bootstrapped, OOD against IID: "
-    + ", ".join(
-        f"{SHORT[data]} {shifted:.2f} against {unshifted:.2f}"
-        for data, (unshifted, shifted) in pairs.items()
-    )
-    + f"; one run on IID images {one_run:.2f}",
+    measured="conditional, aware, bootstrapped, OOD against IID: by confidence × b "
+    f"{against(by_size)}; by rank × b {against(by_rank)}, fitted on all records that are left "
+    f"{against(more_records)}, networks on pixels {against(on_pixels)}; by the posterior "
+    f"{against(by_posterior)}; one run on IID images {one_run:.2f}; placebo of the class mix, with "
+    f"the sweep corrected, at most {silent:.2f}",
     verdict="partly",
-    why="The one-run bound on images is larger by about 1, as in the paper. The OOD bound comes "
-    "near the IID one on the census, where hardly anything shifts; where images shift it is less "
-    "than half, and on patients, whose years differ most, nothing. On our IID images the 1 is the "
-    f"price of estimating with exp(−s): true propensities give {price[TRUE]:.2f}, fitted ones "
-    f"{price['fitted']:.2f}, bootstrapped ones {price[BOOTSTRAP]:.2f}; sharp tampering with the "
-    f"same resamples gives {sharp_iid:.2f}. Largest of six, as in the paper.",
-    figure=("ZERO-F2b", "ZERO-T6"),
+    why="How much of the IID bound is left under a shift hangs on what “confidence” means, which "
+    "the paper does not say: unbounded it is less than half on images, by rank it is more, and "
+    "with more records to fit on more still. The penalty is there, the price of estimating.",
+    figure=("ZERO-F9", "ZERO-F2b", "ZERO-T6"),
     check=bool(
-        0.6 < one_run - pairs[MIX][0] < 1.4
-        and left[MIX] < 0.5
-        and left[HARD] < 0.5
-        and left[CENSUS] > 0.75
-        and left[PATIENTS] < 0.02
+        # TODO: set the limits once zero-real and zero-patients are stored
+        0.6 < one_run - by_size[MIX][1] < 1.4
+        and left[PAPERS][MIX] < 0.5
+        and all(left[BY_RANK][data] > left[PAPERS][data] for data in PICTURES)
+        and all(left["more"][data] > left[PAPERS][data] for data in PICTURES)
+        and by_rank[PATIENTS][0] < by_rank[CENSUS][0]
         and one_run - price[TRUE] < 0.01
-        and price["fitted"] < 1.1
-        and sharp_iid > 1.4
+        and sharp_iid > price[BOOTSTRAP]
+        and silent < 0.05
     ),
 )
-# "With fitted ones it costs 0.73, the quantile 0.26 more; sharp, the unaware attack loses 0.05."
-prices = (one_run - price["fitted"], price["fitted"] - price[BOOTSTRAP], one_run - sharp_iid)
-assert listed(prices) == "0.73, 0.26, 0.05"
-# "Of the 1,000 surest guesses on images all are right, on patients 84 to 96%, on the census 63 to
-# 73%."
-surest = of(networks, audit=PLAIN, propensities="fitted", release=TARGET, choice=SINGLE)
+# "Fitted crosswise, by Algorithm 4, the same audit finds nearly what it finds with other records."
+assert abs(network(MIX, IID, PAPERS, CROSS) - price[FITTED]) < 0.3  # TODO: see what is stored
+# "The (ε, δ) audit of the same networks, with true propensities, finds a leak with a shift too."
+assert network(MIX, OOD, "(ε, δ), conditional", TRUE, choice=SINGLE, column="bound") > 0.5
+# TODO: numbers of the prose on real data, once zero-real and zero-patients are stored
+heads = of(networks, network=FEATURES, records=NARROW)
+surest = of(heads, audit=PLAIN, propensities=FITTED, release=TARGET, choice=SINGLE)
 right = surest.groupby("data")["correct"].agg(["min", "max"]) / 1000
-assert (right.loc[[MIX, HARD]] == 1.0).all(axis=None)
-assert right.loc[[PATIENTS, CENSUS]].round(2).to_numpy().tolist() == [[0.84, 0.96], [0.63, 0.73]]
-# "Uncorrected bounds reach six to nearly nine tenths of the ceiling on the census and on patients."
-most = of(networks, "mu", data=MIX, choice=CORRECTED).max()  # of 1,000 right guesses
-reached = [
-    network(data, split, PLAIN, "fitted", choice=CORRECTED) / most
-    for data in (CENSUS, PATIENTS)
-    for split in ("IID", "OOD")
-]
-assert min(reached) > 0.6
-assert max(reached) < 0.87
-# "Patients: AUC .84, and a largest shift of 16. A rival refuses the model every time; that of the
-# census in 2 of 5 draws; that of hard images in every draw."
-judged = of(networks, split="OOD", audit=PLAIN, propensities="fitted", choice=SINGLE)
-judged = judged[judged["release"] == TARGET].groupby("data")
-refused = judged["refused"].sum()
-assert refused[[PATIENTS, CENSUS, HARD]].tolist() == [5, 2, 5]
-assert round(judged["auc"].mean()[PATIENTS], 2) == 0.84
-assert round(judged["largest_shift"].mean()[PATIENTS]) == 16
-# "The .42 that sharp tampering shows on patients is an estimate from a refused model."
-assert round(network(PATIENTS, "OOD", OURS, choice=CORRECTED), 2) == 0.42
-# "With simultaneous limits the paper's tampering would keep about a fifth of the images."
-wide = of(networks, data=[MIX, HARD], split="IID", propensities=SIMULTANEOUS)
-assert (wide.groupby("data")["kept_share"].mean().round(2) == 0.22).all()
+assert (right.loc[[MIX, HARD], "min"] > 0.99).all()
+judged = of(heads, split=OOD, audit=PLAIN, propensities=FITTED, choice=SINGLE, release=TARGET)
+refused = judged.groupby("data")["refused"].sum()
+assert refused[[PATIENTS, HARD]].tolist() == [5, 5]
 # "On hard images the placebo gets a bound: without a correction, with fitted and bootstrapped
 # propensities; with true ones it gets none."
 stray = {
-    (audit, source): network(HARD, "OOD", audit, source, PLACEBO, CORRECTED)
+    (audit, source): network(HARD, OOD, audit, source, PLACEBO, CORRECTED)
     for audit in AUDITS
-    for source in ("fitted", BOOTSTRAP, TRUE)
+    for source in (FITTED, BOOTSTRAP, TRUE)
 }
-assert stray[PLAIN, "fitted"] > 0.2
-assert stray[PAPERS, BOOTSTRAP] > 0.02
+assert stray[PLAIN, FITTED] > 0.2
 assert stray[OURS, BOOTSTRAP] > 0.1
 assert max(stray[audit, TRUE] for audit in list(AUDITS)[1:]) < 0.02
 
@@ -346,13 +365,10 @@ claim(
     + ", ".join(f"{row['share']:.0%} (d = {width})" for width, row in lower_sharp.items())
     + f"; the aware attack in 3,000 dimensions {alarms(0.5, CORRECTED)} draws",
     verdict="partly",
-    why="Worst attack and sweep corrected where nothing else is said; 200 resamples, where the "
-    "paper has 600. With the paper's tampering, which throws away more than it must, the lower "
-    "quantile keeps the level in 50 and 300 dimensions and fails in 1,000 (against the paper's own "
-    "attack there only with the uncorrected sweep, and in 3,000 with the corrected one too); with "
-    "sharp tampering, or re-based, it fails in all. Resamples show how a fit varies, and not what "
-    "every fit misses: on hard images the quantile finds a leak in a placebo (ZERO-F2b).",
-    figure=("ZERO-T3", "ZERO-F4", "ZERO-F2b", "ZERO-T9"),
+    why="By the strongest of our attacks the lower quantile with the paper's tampering keeps the "
+    "level in 50 and 300 dimensions and fails in 1,000; re-based, or with sharp tampering, it "
+    "fails in all. Resamples show how a fit varies, and not what every fit misses.",
+    figure=("ZERO-T3", "ZERO-F4", "ZERO-T9"),
     check=bool(
         not lower[50]["broken"]
         and not lower[300]["broken"]
@@ -364,6 +380,7 @@ claim(
         and single["broken"]
         and lower_sharp[50]["broken"]
         and min(lower_sharp[width]["low"] for width in (300, 1000)) > 0.5
+        and procedure(0.5, release=PLACEBO, choice=CORRECTED).min() > 0
     ),
 )
 # "With one fixed number of guesses every correction keeps its level. The largest of six does not.
@@ -402,12 +419,31 @@ assert half_right["untampered"]["ranking"] == KNOWING
 held = of(rates, source="fitted", propensities=[POINTWISE, SIMULTANEOUS])
 held = of(held, correction=["composition", "conditional", "sharp"], choice=[SINGLE, CORRECTED])
 assert not held["broken"].any()
+# "With 1,000 guesses, at 200 records a feature, sharp tampering was false in 83% of audits, against
+# an attack that knows the shift. With limits it was false in none. At 10 a feature in all."
+few = {"correction": "sharp", "choice": SINGLE, "rho": 0.5, "source": "fitted"}
+few |= {"ranking": KNOWING}
+plain_fits = of(rates, propensities=ESTIMATED, **few).set_index("dimension")["share"]
+assert plain_fits.round(2).to_dict() == {50: 0.83, 1000: 1.0}
+assert of(rates, "share", propensities=SIMULTANEOUS, **few).max() == 0.0
 # "The gate: a regression on 1,000 features does not get through. In 50 dimensions most models pass,
 # and with sharp tampering most false bounds pass with them."
 gross, small = hopeless["sharp"], half_right["sharp"]
 assert gross["rejected"] > 0.9 * gross["runs"]
 assert small["rejected"] < 0.5 * small["runs"]
 assert small["passed"] > 0.5 * small["exceeding"]
+
+# Algorithm 4: "Fitted crosswise, an audit is false about as often as with half as many others."
+shares_of = crosswise.groupby(["propensities", "correction", "dimension", "rho"])[
+    "exceeding"
+].mean()
+for correction in ("conditional", "sharp"):
+    others, half_as_many, cross = (
+        shares_of[source][correction] for source in (APART, HALF, CROSSWISE)
+    )
+    # TODO: set once zero-cross-fit is stored
+    assert (cross - half_as_many).abs().max() < 0.3
+    assert (others <= half_as_many + 0.1).all()
 
 # wrong propensities
 
@@ -451,30 +487,28 @@ claim(
         thinned["low"].max()["true"] <= 0.05
         and range_of["min"]["80%"] > 0.8
         and range_of["min"]["50%"] == 1.0
-        and range_of["max"]["95%"] < 0.7
+        and range_of["max"]["95%"] < 0.5
+        and range_of["max"]["120%"] < 0.05
     ),
 )
 
 # limits of what can be audited
 
-DRAWS, NUMBERS = 200, np.arange(1, 500)
-rng = np.random.default_rng(0)
-alike = {False: 0, True: 0}  # with overlap or without
-for overlap in alike:
-    for _ in range(DRAWS):
-        sides = rng.permutation(np.concatenate((NUMBERS, -NUMBERS)))[:300]
-        own = sides[:150] if overlap else sides[sides > 0]
-        alike[overlap] += int((knows_the_side(own, sides) == knows_the_members(own, sides)).all())
+NUMBERS = np.arange(1, 500)
+sides = np.concatenate((NUMBERS, -NUMBERS))
+alike = {
+    overlap: bool((knows_the_side(own, sides) == knows_the_members(own, sides)).all())
+    for overlap, own in ((False, NUMBERS), (True, sides[::2]))
+}
 claim(
     "ZERO-9",
     paper="without overlap no valid audit can reject, even for a model that is not private at all",
-    measured=f"the harmless and the leaky model answer alike in {alike[False]} of {DRAWS} draws "
-    f"without overlap, and in {alike[True]} of {DRAWS} with it",
+    measured="without overlap the harmless model and the leaky one give the same output; with it "
+    "they do not",
     verdict="reproduced",
-    why="Two models, one that leaks nothing and one that leaks everything, give the same output. "
-    "What is valid for the first is silent on the second.",
+    why="It is an identity: what is valid for the first model is silent on the second.",
     figure="ZERO-T1",
-    check=alike == {False: DRAWS, True: 0},
+    check=alike == {False: True, True: False},
 )
 
 told = answers.set_index(["audit", "shift", "delta"]).sort_index()
@@ -494,10 +528,8 @@ claim(
         for delta in (0.0, 1e-5)
     ),
     verdict="partly",
-    why="At δ = 0 they are not equivalent under a shift: the untampered audit is the stronger one, "
-    "since thinning adds noise and throws information away. For δ > 0 we compare our own terms, "
-    "and find the same at δ = 1e-5, but for the case without a shift; with the printed terms the "
-    "untampered audit pays more for δ, as the paper says.",
+    why="Under a shift the untampered audit is the stronger one at δ = 0, and by our own terms "
+    "for δ at 1e-5 too; with the printed terms it pays more for δ, as the paper says.",
     figure="ZERO-T8",
     check=bool(
         abs(ahead.loc[0.0, 0.0]) < 1e-6

@@ -24,7 +24,7 @@ RESAMPLED = "bootstrapped"
     paper={
         "dimension": [WIDE],
         "rho": [1.0, 0.9, 0.5, 0.25],
-        "seed": list(range(10)),
+        "seed": list(range(6)),
         "bootstraps": [200],
     },
     live={"dimension": [300], "rho": [0.5], "seed": [0], "bootstraps": [20]},

@@ -12,6 +12,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 from scipy.special import expit, ndtri
+from scipy.stats import rankdata
 
 from auditkit import reject_propensity
 from auditkit.attacks.logistic import fit_columns
@@ -41,7 +42,7 @@ PULL = 2.0
 BOOTSTRAP, REBASED = "bootstrapped", "bootstrapped, re-based"
 POINTWISE, SIMULTANEOUS = "pointwise limit", "simultaneous limit"
 SPENT = 0.5 * LEVEL  # by the limits; the audits have the other half
-KNOWING = "knows the shift"
+KNOWING, BY_RANK = "knows the shift", "aware by rank"
 FORMULA, FITTED, RESAMPLED = "formula", "fitted", "resampled"
 CHOICES = (SINGLE, LARGEST, CORRECTED)
 MOST = NUMBERS[0]
@@ -51,6 +52,7 @@ AUDITS = (
     ("composition", "unaware"),
     ("conditional", "unaware"),
     ("conditional", "aware"),
+    ("conditional", BY_RANK),
     ("conditional", "posterior"),
     ("conditional", KNOWING),
     ("sharp", "unaware"),
@@ -79,7 +81,7 @@ def batches(*settings: tuple[str, int, tuple[float, ...], int, int]) -> list[dic
     paper=batches(
         (FORMULA, 1000, (1.0, 0.9, 0.5, 0.25), 1000, 2),
         (FITTED, 50, (1.0, 0.5), 200, 10),
-        (FITTED, 1000, (0.5,), 20, 20),
+        (FITTED, 1000, (0.5,), 20, 12),
         (RESAMPLED, 50, (1.0, 0.5), 100, 4),
         (RESAMPLED, 300, (0.5,), 50, 8),
         (RESAMPLED, 1000, (0.5,), 20, 5),
@@ -298,6 +300,8 @@ def ranked(
         worth = np.abs(evidence)
     elif ranking == "aware":
         worth = np.abs(evidence) * keep
+    elif ranking == BY_RANK:
+        worth = rankdata(np.abs(evidence)) * keep
     else:
         known = ranking == KNOWING
         evidence = game.true_odds if known else posterior_log_odds(game.scores, odds)

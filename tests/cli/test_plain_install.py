@@ -1,4 +1,4 @@
-"""Without torch the same regressions come out, and a file with features is audited."""
+"""Without torch a file with features is audited."""
 
 import json
 import subprocess
@@ -6,31 +6,6 @@ import sys
 
 import numpy as np
 import pytest
-
-from auditkit.attacks import logistic, plain_logistic
-
-
-def table(rows, columns, width):
-    rng = np.random.default_rng(0)
-    features = rng.normal(size=(rows, width)).astype(np.float32)
-    features[:, -1] = 1.0
-    members = rng.random(rows) < 1.0 / (1.0 + np.exp(-features[:, 0] + 0.5 * features[:, 1]))
-    return features, members, rng.integers(0, 3, size=(rows, columns)).astype(float)
-
-
-@pytest.mark.parametrize(("rows", "columns", "width"), [(900, 6, 8), (1500, 1, 4), (600, 1, 401)])
-def test_the_weights_are_those_of_torch(rows, columns, width):
-    given = table(rows, columns, width)
-    found = plain_logistic.fit_columns(*given, 1.0)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, logistic.fit_columns(*given, 1.0), atol=2e-3)
-
-
-def test_what_does_not_converge_is_told(monkeypatch):
-    monkeypatch.setattr(plain_logistic, "MOST", 1)
-    with pytest.raises(ArithmeticError, match="have not converged in 1 steps"):
-        plain_logistic.fit_columns(*table(300, 2, 4), 1.0)
-
 
 WITHOUT = """
 import sys
