@@ -759,7 +759,13 @@ def doubled(sigma, repeat, rng):
     return noise(2 * sigma, repeat, rng)
 
 
-@pytest.mark.parametrize(("now", "equal"), [(scaled, True), (doubled, False)])
+def doubled_here_and_there(sigma, repeat, rng):
+    return noise((2 if sigma == 2.0 else 1) * sigma, repeat, rng)
+
+
+@pytest.mark.parametrize(
+    ("now", "equal"), [(scaled, True), (doubled, False), (doubled_here_and_there, False)]
+)
 def test_a_result_is_stamped_where_a_cell_comes_out_equal_and_only_there(
     tmp_path, paper, monkeypatch, now, equal
 ):

@@ -1,7 +1,7 @@
 """Run, list and check the studies: `python -m experiments`, in the folder `chapters`.
 
 `list` shows all, `status` what is stale and why, `run` runs the paper's scale, `recompute` runs
-stored cells again and compares, `stamp` records today's code where a cell comes out equal. What is
+stored cells again and compares, `stamp` records today's code where cells come out equal. What is
 interrupted goes on where it stopped.
 """
 
@@ -148,12 +148,12 @@ def recompute(chosen: list) -> int:
 
 
 def stamp(chosen: list) -> int:
-    """Record today's code for stored results of which one cell comes out equal."""
+    """Record today's code for stored results of which the cells that are drawn come out equal."""
     failed = 0
     for study in chosen:
         try:
             if study.stale():
-                print(f"{study.id}: {study.stamp()} comes out equal", flush=True)
+                print(f"{study.id}: equal in {study.stamp()}", flush=True)
         except (AssertionError, ValueError, OSError, ImportError) as error:
             failed += 1
             print(f"{study.id}: not stamped: {error}", flush=True)

@@ -277,15 +277,13 @@ claim(
     f"the sweep corrected, at most {silent:.2f}",
     verdict="partly",
     why="How much of the IID bound is left under a shift hangs on what “confidence” means, which "
-    "the paper does not say: unbounded it is less than half on images, by rank it is more, and "
-    "with more records to fit on more still. The penalty is there, the price of estimating.",
+    "the paper does not say: on images unbounded less than half, by rank about two thirds, where "
+    "the paper keeps all. The penalty of about 1 is there, the price of estimating.",
     figure=("ZERO-F9", "ZERO-F2b", "ZERO-T6"),
     check=bool(
-        # TODO: set the limits once zero-real and zero-patients are stored
         0.6 < one_run - by_size[MIX][1] < 1.4
-        and left[PAPERS][MIX] < 0.5
-        and all(left[BY_RANK][data] > left[PAPERS][data] for data in PICTURES)
-        and all(left["more"][data] > left[PAPERS][data] for data in PICTURES)
+        and all(left[PAPERS][data] < 0.5 for data in PICTURES)
+        and all(0.55 < left[way][data] < 0.75 for way in (BY_RANK, "more") for data in PICTURES)
         and by_rank[PATIENTS][0] < by_rank[CENSUS][0]
         and one_run - price[TRUE] < 0.01
         and sharp_iid > price[BOOTSTRAP]
@@ -293,10 +291,35 @@ claim(
     ),
 )
 # "Fitted crosswise, by Algorithm 4, the same audit finds nearly what it finds with other records."
-assert abs(network(MIX, IID, PAPERS, CROSS) - price[FITTED]) < 0.3  # TODO: see what is stored
-# "The (ε, δ) audit of the same networks, with true propensities, finds a leak with a shift too."
-assert network(MIX, OOD, "(ε, δ), conditional", TRUE, choice=SINGLE, column="bound") > 0.5
-# TODO: numbers of the prose on real data, once zero-real and zero-patients are stored
+assert 0 < price[FITTED] - network(MIX, IID, PAPERS, CROSS) < 0.15
+# "Without a shift the quantile is .61 to .72. With one it is .23 to .45 by confidence × b, and .47
+# or .48 by rank × b."
+drawn = stored("zero-density").query("release == @TARGET")
+for reading, split, low, high in (
+    (PAPERS, IID, 0.61, 0.72),
+    (BY_RANK, IID, 0.61, 0.72),
+    (PAPERS, OOD, 0.23, 0.45),
+    (BY_RANK, OOD, 0.47, 0.48),
+):
+    quantiles = of(drawn, "quantile", audit=reading, split=split).round(2)
+    assert quantiles.between(low, high).all(), (reading, split)
+# "More records lift the class mix to .63 with a shift, by rank, but to .89 without one."
+assert listed(more_records[MIX]) == "0.63, 0.89"
+# "On images thinning finds more than the untampered audit at δ = 1e-5. On hard images the true
+# propensities leave .01 of the 2.22 of a head on features."
+by_delta = of(networks, audit=["(ε, δ), conditional", "(ε, δ), untampered", "(ε, δ), composition"])
+by_delta = of(by_delta, choice=SINGLE, records=NARROW, release=TARGET)
+by_delta = of(by_delta, propensities=[TRUE, FITTED])
+by_thinning, untampered, composite = (
+    by_delta[by_delta["audit"] == audit]
+    .drop(columns="audit")
+    .groupby(["data", "network", "split", "propensities"])["bound"]
+    .mean()
+    for audit in ("(ε, δ), conditional", "(ε, δ), untampered", "(ε, δ), composition")
+)
+assert (by_thinning >= untampered).all()
+assert (by_thinning >= composite).xs(OOD, level="split").all()
+assert listed(by_thinning[HARD, FEATURES, OOD][[TRUE, FITTED]]) == "0.01, 2.22"
 heads = of(networks, network=FEATURES, records=NARROW)
 surest = of(heads, audit=PLAIN, propensities=FITTED, release=TARGET, choice=SINGLE)
 right = surest.groupby("data")["correct"].agg(["min", "max"]) / 1000
@@ -441,9 +464,8 @@ for correction in ("conditional", "sharp"):
     others, half_as_many, cross = (
         shares_of[source][correction] for source in (APART, HALF, CROSSWISE)
     )
-    # TODO: set once zero-cross-fit is stored
-    assert (cross - half_as_many).abs().max() < 0.3
-    assert (others <= half_as_many + 0.1).all()
+    assert (cross - half_as_many).abs().max() < 0.03
+    assert (others < half_as_many + 0.01).all()
 
 # wrong propensities
 
