@@ -367,6 +367,37 @@ def test_the_page_has_an_anchor_the_picture_and_links_that_exist(tmp_path):
     ElementTree.fromstring(html.replace(" download>", ' download="">'))
 
 
+def test_panels_stand_below_each_other_on_a_phone(tmp_path):
+    figure, panels = plt.subplots(1, 2, sharex=True, sharey=True)
+    panels[0].set(xlabel="ε", ylabel="bound")
+    panels[1].plot([0, 1], [0, 1])
+    html = citable(
+        figure,
+        "FND-F2",
+        {"a": [1]},
+        title="Two panels",
+        alt="Two panels with a line in the second one.",
+        sources=[],
+        directory=tmp_path,
+    )._repr_html_()
+    assert html.startswith('<figure class="auditkit-figure panels" id="FND-F2">')
+    assert html.count("<svg ") == html.count('aria-label="Two panels with a line') == 2
+    assert 'style="color: inherit; display: none"' in html
+    ids = re.findall(r' id="([^"]+)"', html)
+    assert len(ids) == len(set(ids))
+    upper, lower = (axes.get_position() for axes in panels)
+    assert lower.y1 < upper.y0
+    assert panels[1].get_ylabel() == "bound"
+    assert all(label.get_visible() for label in panels[1].get_yticklabels())
+    # what is kept for slides and papers stays as it was
+    box = ElementTree.parse(tmp_path / "FND-F2.svg").getroot().attrib["viewBox"].split()
+    assert float(box[2]) > float(box[3])
+
+
+def test_a_single_panel_is_drawn_once(tmp_path):
+    assert cited(tmp_path)._repr_html_().count("<svg ") == 1
+
+
 def test_an_interval_in_a_table_does_not_break_before_its_sign(tmp_path):
     data = [{"bound": "0.50 ± 0.10"}]
     table = citable(None, "FND-T1", data, title="A bound", directory=tmp_path)

@@ -18,7 +18,7 @@ from auditkit._files import write_whole
 from auditkit.experiment import home, provenance
 from auditkit.experiment.provenance import ORIGIN, READ
 from auditkit.figures.drawing import Drawing
-from auditkit.figures.style import inline, png_file, svg_file
+from auditkit.figures.style import inline, png_file, stack, svg_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -156,7 +156,9 @@ def citable(
     folder = Path(directory or os.environ.get("AUDITKIT_FIGURES") or home() / "_build" / "figures")
     for kind, content in files.items():
         write_whole(folder / f"{id}.{kind}", content)
-    shown = inline(files["svg"]) if figure is not None else _table(frame, title)
+    shown = _table(frame, title) if figure is None else inline(files["svg"])
+    if figure is not None and stack(figure):
+        shown += inline(svg_file(figure, f"{id}-stacked", str(alt)), "display: none")
     return Citable(**entry, html=_captioned(shown, {**entry, "command": command}))
 
 
@@ -260,8 +262,9 @@ def _captioned(shown: str, entry: Mapping[str, Any]) -> str:
         if entry[kind] is not None
     )
     answers = f" Answers {escape(entry['answers'])}." if entry["answers"] else ""
+    panels = " panels" if shown.count("<svg ") > 1 else ""
     return (
-        f'<figure class="auditkit-figure" id="{entry["id"]}">\n{shown}\n'
+        f'<figure class="auditkit-figure{panels}" id="{entry["id"]}">\n{shown}\n'
         f"<figcaption><p><strong>{entry['id']}.</strong> {escape(entry['title'])}.{answers} "
         f"{links}</p>\n<details><summary>Cite it, make it again</summary>"
         f'<pre style="white-space: pre-wrap">{escape(entry["bibtex"])}</pre>'

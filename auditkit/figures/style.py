@@ -4,6 +4,7 @@ import io
 import re
 from collections.abc import Mapping
 from html import escape
+from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,8 @@ GREY = "#7b7b7b"
 # Words need a contrast of 4.5, so a coloured label takes this share of its colour, and the rest
 # from the text around it.
 LABEL_SHARE = 0.6
+PHONE = 4.2  # inches: on a phone letters are as large as on the page
+LOWEST = 3.0  # inches: a panel whose words stand upright below it needs them
 LABEL = re.compile(r'(<!-- .*? -->\s*<g style="fill: )(#[0-9a-f]{6})')  # how matplotlib writes one
 
 
@@ -151,9 +154,36 @@ def png_file(figure: "Figure") -> bytes:
     return target.getvalue()
 
 
-def inline(file: bytes) -> str:
+def inline(file: bytes, look: str = "max-width: 100%; height: auto") -> str:
     """Return the picture as a part of a page, where it takes the page's colour and width."""
     mixed = rf"\1color-mix(in srgb, \2 {LABEL_SHARE:.0%}, currentColor)"
     svg = LABEL.sub(mixed, file.decode())
-    style = 'style="color: inherit; max-width: 100%; height: auto"'
-    return svg[svg.index("<svg") :].replace("<svg", f"<svg {style}", 1)
+    return svg[svg.index("<svg") :].replace("<svg", f'<svg style="color: inherit; {look}"', 1)
+
+
+def stack(figure: "Figure") -> bool:
+    """Put the panels of a figure below each other, as a phone shows them; False for one column."""
+    from matplotlib.gridspec import GridSpec
+
+    placed = [axes for axes in figure.axes if axes.get_subplotspec() is not None]
+    places = [axes.get_subplotspec() for axes in placed]
+    columns = {place.colspan.start for place in places if place is not None}
+    if len(columns) < 2:
+        return False
+    rows = {place.rowspan.start for place in places if place is not None}
+    height = max(figure.get_figheight() / len(rows), LOWEST)
+    figure.set_layout_engine("constrained")
+    figure.set_size_inches(PHONE, height * len(placed))
+    grid = GridSpec(len(placed), 1, figure)
+    for line, axes in enumerate(placed):
+        axes.set_subplotspec(grid[line])
+        # neighbours had these in common
+        axes.tick_params(labelleft=True, labelbottom=True)
+        for axis in (axes.xaxis, axes.yaxis):
+            for label in (axis.label, *axis.get_ticklabels()):
+                label.set_visible(True)
+    for before, axes in pairwise(placed):
+        axes.set_ylabel(axes.get_ylabel() or before.get_ylabel())
+    for axes, after in pairwise(placed[::-1]):
+        after.set_xlabel(after.get_xlabel() or axes.get_xlabel())
+    return True

@@ -154,9 +154,14 @@ def sticking_out(visit: Visit) -> list[str]:
 
 
 def past_the_column(visit: Visit) -> list[str]:
-    """Return what has to be moved sideways to be read; on a phone code only, which can wrap."""
+    """Return what has to be moved sideways to be read.
+
+    On a phone that is code, which can wrap, and figures of panels, which can stand below each
+    other.
+    """
+    stacks = ("<pre", "<figure.auditkit-figure.panels")
     on_a_phone = visit["width"] == PHONE
-    return [one for one in visit["sideways"] if one.startswith("<pre") or not on_a_phone]
+    return [one for one in visit["sideways"] if one.startswith(stacks) or not on_a_phone]
 
 
 def long_tables(visit: Visit) -> list[int]:

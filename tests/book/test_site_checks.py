@@ -75,6 +75,10 @@ IN_THE_BROWSER: dict[str, tuple[str, Callable[[Visit], list[Any]]]] = {
         '<div class="box"><pre style="overflow: auto">' + "wide " * 100 + "</pre></div>",
         book_site.past_the_column,
     ),
+    "panels past the column": (
+        '<figure class="auditkit-figure panels box"><p style="width: 2000px">a</p></figure>',
+        book_site.past_the_column,
+    ),
     "a long table": ("<table>" + "<tr><td>a</td></tr>" * 13 + "</table>", book_site.long_tables),
     "a long word": ("<p>" + "wide" * 100 + "</p>", book_site.sticking_out),
     "a formula not drawn": ('<span class="math">\\(x\\)</span>', book_site.maths_faults),
