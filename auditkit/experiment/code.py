@@ -88,10 +88,11 @@ def closure(function: Callable[..., Any]) -> dict[str, str]:
         key = f"{module}:{name}"
         if key in found:
             continue
-        statements, further = _definition(module, name, function)
-        if statements:
-            found[key] = _digest(statements)
-        waiting += further
+        in_a_file = _source(module) is not None
+        made = _written(module, name) if in_a_file else _in_a_notebook(module, name, function)
+        if made.digest:
+            found[key] = made.digest
+        waiting += made.further
     return dict(sorted(found.items()))
 
 
@@ -106,30 +107,43 @@ def _apart(module: str, home: str) -> bool:
     return module != home and any(f"{module}.".startswith(f"{one}.") for one in APART)
 
 
-def _definition(
-    module: str, name: str, function: Callable[..., Any]
-) -> tuple[list[ast.stmt], list[Reference]]:
-    """Return the statements that make a name, and what they refer to."""
+class Definition(NamedTuple):
+    """What makes a name: the hash of its statements, if it has any, and what they refer to."""
+
+    digest: str | None = None
+    further: tuple[Reference, ...] = ()
+
+
+def _in_a_notebook(module: str, name: str, function: Callable[..., Any]) -> Definition:
+    """Return what makes a name of a notebook, of which only functions can be read."""
+    value = getattr(function, "__globals__", {}).get(name)
+    if not inspect.isfunction(value) or value.__module__ != module:
+        return Definition()
+    try:
+        text = textwrap.dedent(inspect.getsource(inspect.unwrap(value)))
+    except OSError:
+        return Definition()
+    return _made(ast.parse(text).body, module, _globals(value))
+
+
+@functools.cache  # many studies reach the same definitions
+def _written(module: str, name: str) -> Definition:
+    """Return what makes a name of a file."""
     source = _source(module)
-    if source is None:  # a notebook: only its functions can be read
-        value = getattr(function, "__globals__", {}).get(name)
-        if not inspect.isfunction(value) or value.__module__ != module:
-            return [], []
-        try:
-            text = textwrap.dedent(inspect.getsource(inspect.unwrap(value)))
-        except OSError:
-            return [], []
-        tree = ast.parse(text).body
-        return tree, [one for each in tree for one in _named(each, module, _globals(value))]
+    assert source is not None
     if name == "*":
-        return [], [Reference(module, one) for one in source.made]
+        return Definition(None, tuple(Reference(module, one) for one in source.made))
     if name in source.imported and name not in source.made:
-        return [], [source.imported[name]]
+        return Definition(None, (source.imported[name],))
     if _is_module(f"{module}.{name}"):
-        return [], []  # a package's module: its own names are followed where they are used
-    statements = [*source.made.get(name, []), *source.loose]
+        return Definition()  # a package's module: its own names are followed where they are used
     here = {one: Reference(module, one) for one in source.made} | source.imported
-    return statements, [one for each in statements for one in _named(each, module, here)]
+    return _made([*source.made.get(name, []), *source.loose], module, here)
+
+
+def _made(statements: list[ast.stmt], module: str, known: Mapping[str, Reference]) -> Definition:
+    further = tuple(one for each in statements for one in _named(each, module, known))
+    return Definition(_digest(statements) if statements else None, further)
 
 
 class Source(NamedTuple):
