@@ -3,6 +3,7 @@
 # ruff: noqa: ARG001, ARG005 - a cell's function takes its parameters and rng, used or not
 import importlib
 import json
+import linecache
 import math
 import os
 import signal
@@ -366,8 +367,9 @@ def written(tmp_path, monkeypatch):
         for name in [name for name in sys.modules if name.startswith("mystudies")]:
             del sys.modules[name]
         importlib.invalidate_caches()
-        for cached in (sys.modules["auditkit.experiment.code"]._source, __import__("linecache")):
-            getattr(cached, "cache_clear", getattr(cached, "checkcache", None))()
+        linecache.checkcache()
+        for cached in vars(sys.modules["auditkit.experiment.code"]).values():
+            getattr(cached, "cache_clear", lambda: None)()
         return closure(importlib.import_module("mystudies.study").cell)
 
     return reached
