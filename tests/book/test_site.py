@@ -19,7 +19,6 @@ TOO_LARGE = {
     for paper in (
         "substitute_adjacency",
         "private_prediction",
-        "zero_run",
         "panoramia",
     )
 }

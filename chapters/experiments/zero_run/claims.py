@@ -367,9 +367,14 @@ lower, rebased, lower_sharp = (
         (BOOTSTRAP, "sharp"),
     )
 )
-by_aware, rebased_aware, swept_aware = (
-    {width: resampled(name, width, ranking="aware", choice=choice) for width in WIDTHS}
-    for name, choice in ((BOOTSTRAP, CORRECTED), (REBASED, CORRECTED), (BOOTSTRAP, LARGEST))
+by_aware, rebased_aware, swept_aware, bounded_aware = (
+    {width: resampled(name, width, ranking=ranking, choice=choice) for width in WIDTHS}
+    for name, ranking, choice in (
+        (BOOTSTRAP, "aware", CORRECTED),
+        (REBASED, "aware", CORRECTED),
+        (BOOTSTRAP, "aware", LARGEST),
+        (BOOTSTRAP, "aware by rank", CORRECTED),
+    )
 )
 single = resampled(BOOTSTRAP, 1000, choice=SINGLE)
 claim(
@@ -383,7 +388,8 @@ claim(
     )
     + f"; the paper's own aware attack {shares(by_aware.values())} and re-based "
     f"{shares(rebased_aware.values())}, with the paper's uncorrected sweep "
-    f"{shares(swept_aware.values())}; lower quantile with 1,000 guesses {single['share']:.0%} "
+    f"{shares(swept_aware.values())}, by rank × b {shares(bounded_aware.values())}; lower "
+    f"quantile with 1,000 guesses {single['share']:.0%} "
     "(d = 1000); lower quantile with sharp tampering "
     + ", ".join(f"{row['share']:.0%} (d = {width})" for width, row in lower_sharp.items())
     + f"; the aware attack in 3,000 dimensions {alarms(0.5, CORRECTED)} draws",
@@ -400,12 +406,15 @@ claim(
         and rebased[300]["low"] > 0.5
         and not any(row["broken"] for row in by_aware.values())
         and swept_aware[1000]["broken"]
+        and [row["broken"] for row in bounded_aware.values()] == [False, False, True]
         and single["broken"]
         and lower_sharp[50]["broken"]
         and min(lower_sharp[width]["low"] for width in (300, 1000)) > 0.5
         and procedure(0.5, release=PLACEBO, choice=CORRECTED).min() > 0
     ),
 )
+# "By rank × b they are false in 18% of audits in 1,000 dimensions."
+assert round(bounded_aware[1000]["share"], 2) == 0.18
 # "With one fixed number of guesses every correction keeps its level. The largest of six does not.
 # Without a correction nearly all audits are false."
 formula = of(rates, source="formula")
@@ -414,13 +423,13 @@ assert not paid["broken"].any()
 assert of(formula, "broken", choice=LARGEST)[formula["correction"] != "none"].any()
 assert worst(source="formula", correction="none", choice=SINGLE)["share"] > 0.9
 # "A regression on the known direction is safe with e^-s; with sharp tampering it is false in up to
-# 6% of audits."
+# 5% of audits."
 direction = of(rates, source="fitted", rho=0.5, propensities=LINE, choice=[SINGLE, CORRECTED])
 assert not of(direction, "broken", correction="conditional").any()
-assert round(of(direction, "share", correction="sharp").max(), 2) == 0.06
+assert round(of(direction, "share", correction="sharp").max(), 2) == 0.05
 # "One on 1,000 features is hopeless. In 50 dimensions some of the error shows; sharp tampering is
-# false in 73% of audits against an attack that knows the shift, in 37% against the posterior; the
-# untampered audit in 92%."
+# false in 72% of audits against an attack that knows the shift, in 35% against the posterior; the
+# untampered audit in 91%."
 half_right, hopeless = (
     {
         correction: worst(
@@ -435,19 +444,19 @@ assert half_right["conditional"]["broken"]
 assert half_right["sharp"]["share"] > 0.5 > half_right["conditional"]["share"]
 found = of(rates, source="fitted", propensities=ESTIMATED, dimension=50, rho=0.5, choice=CORRECTED)
 found = found[found["correction"] == "sharp"].set_index("ranking")["share"]
-assert found[[KNOWING, "posterior"]].round(2).tolist() == [0.73, 0.37]
-assert round(half_right["untampered"]["share"], 2) == 0.92
+assert found[[KNOWING, "posterior"]].round(2).tolist() == [0.72, 0.35]
+assert round(half_right["untampered"]["share"], 2) == 0.91
 assert half_right["untampered"]["ranking"] == KNOWING
 # "Every audit with limits, one number of guesses or a corrected sweep keeps its level."
 held = of(rates, source="fitted", propensities=[POINTWISE, SIMULTANEOUS])
 held = of(held, correction=["composition", "conditional", "sharp"], choice=[SINGLE, CORRECTED])
 assert not held["broken"].any()
-# "With 1,000 guesses, at 200 records a feature, sharp tampering was false in 83% of audits, against
+# "With 1,000 guesses, at 200 records a feature, sharp tampering was false in 85% of audits, against
 # an attack that knows the shift. With limits it was false in none. At 10 a feature in all."
 few = {"correction": "sharp", "choice": SINGLE, "rho": 0.5, "source": "fitted"}
 few |= {"ranking": KNOWING}
 plain_fits = of(rates, propensities=ESTIMATED, **few).set_index("dimension")["share"]
-assert plain_fits.round(2).to_dict() == {50: 0.83, 1000: 1.0}
+assert plain_fits.round(2).to_dict() == {50: 0.85, 1000: 1.0}
 assert of(rates, "share", propensities=SIMULTANEOUS, **few).max() == 0.0
 # "The gate: a regression on 1,000 features does not get through. In 50 dimensions most models pass,
 # and with sharp tampering most false bounds pass with them."
