@@ -99,19 +99,20 @@ by_quantile = {audit: procedure(1.0, audit).mean() for audit in (PLAIN, PAPERS)}
 on_images = {audit: network(MIX, "IID", audit) for audit in (PLAIN, PAPERS)}
 claim(
     "ZERO-1",
-    paper="one run and conditional zero run agree without a shift, below μ = 0.66",
+    paper="without a shift one run and conditional zero run are “identically valid”, below 0.66",
     measured=f"true propensities: {plain.mean():.2f} for both, the same number in each of "
     f"{len(plain)} draws, largest {plain.max():.2f}; in 3,000 dimensions: {fitted[PLAIN]:.2f} "
     f"without correction against {fitted[PAPERS]:.2f} with propensities fitted on all features; "
     f"with the quantile over resamples: {by_quantile[PLAIN]:.2f} against {by_quantile[PAPERS]:.2f} "
     f"there, {on_images[PLAIN]:.2f} against {on_images[PAPERS]:.2f} on images without a shift",
-    verdict="partly",
-    why="With true propensities the two are one number, valid and below 0.66. With the paper's "
-    "quantile over bootstraps they part company, as in the paper's own Figure 2b.",
+    verdict="reproduced",
+    why="Both are valid and below 0.66, and with true propensities they are one number. With the "
+    "paper's quantile over bootstraps they part company, as in its own Figure 2b.",
     figure=("ZERO-F2a", "ZERO-T2", "ZERO-F8"),
     check=bool(
         same
         and plain.max() < 0.66
+        and max(procedure(1.0, audit).max() for audit in (PLAIN, PAPERS)) < 0.66
         and fitted[PAPERS] > 0.75 * fitted[PLAIN]
         and on_images[PAPERS] < 0.5 * on_images[PLAIN]
         and by_quantile[PAPERS] < 0.7 * by_quantile[PLAIN]
@@ -255,10 +256,22 @@ on_pixels = {data: both(data, BY_RANK, kind=IMAGES) for data in PICTURES}
 one_run = network(MIX, IID, PLAIN, FITTED)
 sharp_iid = network(MIX, IID, "sharp, unaware")
 price = {source: network(MIX, IID, PAPERS, source) for source in (TRUE, FITTED, BOOTSTRAP)}
+# on images, of either kind of network, fitted on 10,000 records or on all that are left
 left = {
-    audit: {data: found[data][0] / max(found[data][1], 1e-9) for data in PICTURES}
-    for audit, found in ((PAPERS, by_size), (BY_RANK, by_rank), ("more", more_records))
+    audit: [
+        np.divide(*both(data, audit, kind=kind, records=records))
+        for data in PICTURES
+        for kind in (FEATURES, IMAGES)
+        for records in (NARROW, WIDE)
+    ]
+    for audit in BOTH
 }
+by_truth = {MIX: both(MIX, BY_RANK, TRUE)}
+unaware_left, composed_left = (
+    [network(data, OOD, audit) for data in SHORT]
+    for audit in ("conditional, unaware", "composition")
+)
+loud = network(HARD, OOD, BY_RANK, BOOTSTRAP, PLACEBO, CORRECTED)
 # on the class mix, where the regression sees all that decides; on hard images it does not
 silent = max(
     network(MIX, OOD, audit, source, PLACEBO, CORRECTED, kind=kind, records=records)
@@ -273,17 +286,22 @@ claim(
     measured="conditional, aware, bootstrapped, OOD against IID: by confidence × b "
     f"{against(by_size)}; by rank × b {against(by_rank)}, fitted on all records that are left "
     f"{against(more_records)}, networks on pixels {against(on_pixels)}; by the posterior "
-    f"{against(by_posterior)}; one run on IID images {one_run:.2f}; placebo of the class mix, with "
-    f"the sweep corrected, at most {silent:.2f}",
+    f"{against(by_posterior)}; by rank × b with true propensities {against(by_truth)}; one run on "
+    f"IID images {one_run:.2f}; OOD the unaware attack {listed(unaware_left)}, composition "
+    f"{max(composed_left):.2f}; placebo with the sweep corrected: class mix at most {silent:.2f}, "
+    f"hard images by rank {loud:.2f}",
     verdict="partly",
-    why="How much of the IID bound is left under a shift hangs on what “confidence” means, which "
-    "the paper does not say: on images unbounded less than half, by rank about two thirds, where "
-    "the paper keeps all. The penalty of about 1 is there, the price of estimating.",
+    why="On images 30 to 60% of the IID bound is left by confidence × b and 57 to 72% by rank; the "
+    "paper does not say which it takes. With true propensities the rank keeps all of it on the "
+    "class mix, so there the loss, like the penalty of about 1, is the price of estimating; of "
+    "what hard images keep, a harmless head gets a part.",
     figure=("ZERO-F9", "ZERO-F2b", "ZERO-T6"),
     check=bool(
         0.6 < one_run - by_size[MIX][1] < 1.4
-        and all(left[PAPERS][data] < 0.5 for data in PICTURES)
-        and all(0.55 < left[way][data] < 0.75 for way in (BY_RANK, "more") for data in PICTURES)
+        and [round(min(left[PAPERS]), 1), round(max(left[PAPERS]), 1)] == [0.3, 0.6]
+        and [round(min(left[BY_RANK]), 2), round(max(left[BY_RANK]), 2)] == [0.57, 0.72]
+        and by_truth[MIX][0] == by_truth[MIX][1]
+        and max(composed_left) == 0.0
         and by_rank[PATIENTS][0] < by_rank[CENSUS][0]
         and one_run - price[TRUE] < 0.01
         and sharp_iid > price[BOOTSTRAP]
@@ -303,23 +321,39 @@ for reading, split, low, high in (
 ):
     quantiles = of(drawn, "quantile", audit=reading, split=split).round(2)
     assert quantiles.between(low, high).all(), (reading, split)
-# "More records lift the class mix to .63 with a shift, by rank, but to .89 without one."
-assert listed(more_records[MIX]) == "0.63, 0.89"
-# "On images thinning finds more than the untampered audit at δ = 1e-5. On hard images the true
-# propensities leave .01 of the 2.22 of a head on features."
-by_delta = of(networks, audit=["(ε, δ), conditional", "(ε, δ), untampered", "(ε, δ), composition"])
-by_delta = of(by_delta, choice=SINGLE, records=NARROW, release=TARGET)
-by_delta = of(by_delta, propensities=[TRUE, FITTED])
-by_thinning, untampered, composite = (
-    by_delta[by_delta["audit"] == audit]
-    .drop(columns="audit")
-    .groupby(["data", "network", "split", "propensities"])["bound"]
-    .mean()
-    for audit in ("(ε, δ), conditional", "(ε, δ), untampered", "(ε, δ), composition")
+# "Means of five draws are .72 to .76 without a shift on images. The unaware attack keeps .09 to .21
+# on images and .47 on the census."
+unshifted, unaware_shifted = (
+    [network(data, split, audit, kind=kind) for data in PICTURES for kind in (FEATURES, IMAGES)]
+    for split, audit in ((IID, PAPERS), (OOD, "conditional, unaware"))
 )
-assert (by_thinning >= untampered).all()
-assert (by_thinning >= composite).xs(OOD, level="split").all()
-assert listed(by_thinning[HARD, FEATURES, OOD][[TRUE, FITTED]]) == "0.01, 2.22"
+assert listed([min(unshifted), max(unshifted)]) == "0.72, 0.76"
+assert listed([min(unaware_shifted), max(unaware_shifted), unaware_left[2]]) == "0.09, 0.21, 0.47"
+# "Composition pays .04 there for the same resamples."
+assert round(one_run - network(MIX, IID, "composition"), 2) == 0.04
+# "On hard images a harmless head has .18 of the .47 by rank."
+harmless_head = network(HARD, OOD, BY_RANK, BOOTSTRAP, PLACEBO)
+assert listed([harmless_head, by_rank[HARD][0]]) == "0.18, 0.47"
+# "More records lift the class mix to .63 with a shift, by rank, and to .89 without."
+assert listed(more_records[MIX]) == "0.63, 0.89"
+# "Without a shift all guesses on images are right, yet 5.60 stands against 4.23. On hard images a
+# head that has never seen an audited image gets ε ≥ .94 and .90, and 0 with the true propensities."
+by_delta = of(networks, choice=SINGLE, records=NARROW, network=FEATURES)
+by_delta = by_delta[by_delta["audit"].str.startswith("(ε, δ)")]
+truths = of(by_delta, propensities=TRUE, split=IID, data=list(PICTURES), release=TARGET)
+assert (truths["correct"] == truths["guesses"]).all()
+harmless = of(by_delta, data=HARD, split=OOD, release=PLACEBO)
+for audit, with_truth, falsely in (
+    ("(ε, δ), conditional", 5.60, 0.94),
+    ("(ε, δ), untampered", 4.23, 0.90),
+):
+    assert (of(truths, "bound", audit=audit).round(2) == with_truth).all()
+    assert round(of(harmless, "bound", audit=audit, propensities=FITTED).mean(), 2) == falsely
+    assert of(harmless, "bound", audit=audit, propensities=TRUE).max() == 0.0
+# "composition finds less than thinning wherever there is a shift"
+shifted = of(by_delta, split=OOD, release=TARGET, propensities=[TRUE, FITTED])
+shifted = shifted.groupby(["audit", "data", "propensities"])["bound"].mean()
+assert (shifted["(ε, δ), composition"] < shifted["(ε, δ), conditional"]).all()
 heads = of(networks, network=FEATURES, records=NARROW)
 surest = of(heads, audit=PLAIN, propensities=FITTED, release=TARGET, choice=SINGLE)
 right = surest.groupby("data")["correct"].agg(["min", "max"]) / 1000
@@ -413,6 +447,8 @@ claim(
         and procedure(0.5, release=PLACEBO, choice=CORRECTED).min() > 0
     ),
 )
+# "With 1,000 guesses … 50 and 300 dimensions hold too."
+assert max(resampled(BOOTSTRAP, width, choice=SINGLE)["share"] for width in (50, 300)) == 0.0
 # "By rank × b they are false in 18% of audits in 1,000 dimensions."
 assert round(bounded_aware[1000]["share"], 2) == 0.18
 # "With one fixed number of guesses every correction keeps its level. The largest of six does not.
@@ -465,16 +501,18 @@ assert gross["rejected"] > 0.9 * gross["runs"]
 assert small["rejected"] < 0.5 * small["runs"]
 assert small["passed"] > 0.5 * small["exceeding"]
 
-# Algorithm 4: "Fitted crosswise, an audit is false about as often as with half as many others."
-shares_of = crosswise.groupby(["propensities", "correction", "dimension", "rho"])[
+# Algorithm 4: "Fitted crosswise, an audit is false about as often as with half as many others, and
+# a little more often in 10 dimensions."
+drawn = of(crosswise, rho=0.5, choice=CORRECTED, ranking=["posterior", KNOWING])
+shares_of = drawn.groupby(["propensities", "correction", "ranking", "dimension"])[
     "exceeding"
 ].mean()
 for correction in ("conditional", "sharp"):
     others, half_as_many, cross = (
         shares_of[source][correction] for source in (APART, HALF, CROSSWISE)
     )
-    assert (cross - half_as_many).abs().max() < 0.03
-    assert (others < half_as_many + 0.01).all()
+    assert (cross - half_as_many).abs().max() < 0.04
+    assert (others <= half_as_many).all()
 
 # wrong propensities
 
@@ -511,8 +549,8 @@ claim(
     f"{spans['a feature missing']}",
     verdict="reproduced",
     why="Wrong by a fifth is found nearly always, by a rival who knows the truth, and a right "
-    "model is refused within the level of 5%. Small errors mostly pass, and so do propensities too "
-    "far from ½: a model that passes is not thereby right.",
+    "model is refused at about the level of 5%. Small errors mostly pass, and so do propensities "
+    "too far from ½: a model that passes is not thereby right.",
     figure="ZERO-F6",
     check=bool(
         thinned["low"].max()["true"] <= 0.05
