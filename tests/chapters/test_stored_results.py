@@ -136,6 +136,18 @@ def test_the_coverage_study_sees_a_bound_that_breaks_its_level():
         assert np.all(rows.loc[where, "low"] > rows.loc[where, "level"])
 
 
+def test_the_default_rule_loses_by_what_the_page_on_validity_says():
+    rules = stored("threshold-rules")
+    best = rules.groupby(["game", "mu", "examples", "ties"])["median"].transform("max")
+    share = (rules["median"] / best)[best > 0]
+    means = share.groupby([rules["game"], rules["ties"], rules["rule"]]).mean().unstack("rule")
+    ahead = means["Split(0.2)"] - means["Bonferroni(10)"]
+    assert ahead["one-run-fdp"].between(0.08, 0.13).all()
+    for game in ("two-worlds", "two-worlds, Gaussian"):
+        assert 0.17 < ahead[game, True] < 0.27
+    assert (ahead["one-run"] < 0).all()
+
+
 @pytest.mark.parametrize("name", STORED)
 def test_provenance_names_no_folder_of_the_machine_that_ran(name):
     text = (RESULTS / f"{name}.json").read_text(encoding="utf-8")
