@@ -5,6 +5,7 @@ import hashlib
 import re
 import shutil
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -18,10 +19,11 @@ STORED = sorted(path.stem for path in RESULTS.glob("*.json"))
 STUDIES = studies()
 # a study takes part in a quarter of the commits
 SHARE = 4
-# what does not come out again each time, and why it still stands
-UNSTABLE = {
-    "pan-pixels": "equal by itself, and not after other cells; its generators are to be replaced",
-}
+ALONE = """
+from experiments import studies
+study = studies()[{name!r}]
+study.recompute(*study.affordable()[{place}])
+"""
 
 
 def commit() -> str:
@@ -68,11 +70,18 @@ def test_a_study_has_a_cell_that_can_be_run_again(name):
     ],
 )
 def test_a_stored_cell_comes_out_again(name):
-    if name in UNSTABLE:
-        pytest.skip(UNSTABLE[name])
     cells = with_cells(name)
-    cell, rows = cells[chance(f"cell of {name}") % len(cells)]
-    STUDIES[name].recompute(cell, rows)
+    place = chance(f"cell of {name}") % len(cells)
+    try:
+        STUDIES[name].recompute(*cells[place])
+    except AssertionError:
+        # After thousands of other tests a last digit may be another one, from which thinning draws
+        # anew and trees branch off: what counts is a process like the one that stored it.
+        command = [sys.executable, "-c", ALONE.format(name=name, place=place)]
+        again = subprocess.run(
+            command, cwd=home() / "chapters", capture_output=True, text=True, check=False
+        )
+        assert again.returncode == 0, again.stderr
 
 
 def found(rows, others, tolerance, cell):

@@ -15,6 +15,7 @@ from experiments.zero_run.heads import HEADS, PLACEBO, TARGET, told
 from experiments.zero_run.pixel_networks import PIXELS
 from experiments.zero_run.real import FEATURES, IMAGES
 
+NEIGHBOURS = 120  # rows of an audit at most
 DRAWN = (
     "conditional, aware",
     "conditional, aware by rank",
@@ -47,9 +48,10 @@ DRAWN = (
 def bootstrapped_bounds(
     data: str, network: str, split: str, bootstraps: int, rng: np.random.Generator
 ) -> list[dict]:
-    """Audit with resampled propensities, and return how many of the sets gave each bound on μ.
+    """Audit with resampled propensities, and return the bounds on μ, neighbours put together.
 
-    The number of guesses is the best of six for the lower quantile, which the paper chooses too.
+    ``mu`` is the mean of as many bounds as ``sets`` says, which follow each other in size. The
+    number of guesses is the best of six for the lower quantile, which the paper chooses too.
     """
     pool, game = play(data, split, 0)
     examples, members = game.audited
@@ -69,10 +71,9 @@ def bootstrapped_bounds(
                 for one in guesses_of(ranking, score, odds)
             ]
             best = max(single, key=lambda bound: bound.details["mu"]).details
-            about = {"release": release, "audit": audit, "guesses": best["guesses"]}
-            bounds, times = np.unique(best["bounds"], return_counts=True)
+            about = {"release": release, "audit": audit, "quantile": best["mu"]}
             rows += [
-                {**about, "quantile": best["mu"], "mu": float(mu), "sets": int(number)}
-                for mu, number in zip(bounds, times, strict=True)
+                {**about, "mu": float(part.mean()), "sets": part.size}
+                for part in np.array_split(np.sort(best["bounds"]), min(bootstraps, NEIGHBOURS))
             ]
     return rows
