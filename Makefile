@@ -84,4 +84,4 @@ node_modules: package.json package-lock.json
 	npm ci --ignore-scripts --no-audit --no-fund
 	touch $@
 
-.PHONY: help book test site-test slow-test student slides lint types imports check workflows bench lock clean
+.PHONY: help book test coverage site-test slow-test student slides lint types imports check workflows bench lock clean
