@@ -124,7 +124,9 @@ class Book:
         if entry["png"]:
             shown = f'<img src="{UP}{entry["png"]}" alt="{escape(entry["alt"])}">'
         else:
-            shown = table(self.root / "_build" / entry["csv"])
+            rows = table(self.root / "_build" / entry["csv"])
+            name = f'role="region" aria-label="{id_}" tabindex="0"'  # on a phone it scrolls
+            shown = f'<div class="wide" {name}>{rows}</div>'
         return f"<figure>{shown}<figcaption>{said}</figcaption></figure>"
 
     def finding(self, id_: str) -> str:

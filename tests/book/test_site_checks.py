@@ -76,7 +76,8 @@ IN_THE_BROWSER: dict[str, tuple[str, Callable[[Visit], list[Any]]]] = {
         book_site.past_the_column,
     ),
     "panels past the column": (
-        '<figure class="auditkit-figure panels box"><p style="width: 2000px">a</p></figure>',
+        '<figure class="auditkit-figure panels" style="overflow: auto">'
+        '<p style="width: 2000px">a</p></figure>',
         book_site.past_the_column,
     ),
     "a long table": ("<table>" + "<tr><td>a</td></tr>" * 13 + "</table>", book_site.long_tables),
