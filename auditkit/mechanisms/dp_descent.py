@@ -127,8 +127,8 @@ class Task(Protocol):
     def parameters(self) -> int:
         """Weights of a model."""
 
-    def at_once(self) -> int:
-        """Return how many models to train side by side."""
+    def at_once(self, batch: float) -> int:
+        """Return how many models to train side by side, with batches of this size on average."""
 
     def first(self, draws: Draws) -> Tensor:
         """Return the first weights that a model has by default, (1 or models, parameters)."""

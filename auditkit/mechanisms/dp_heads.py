@@ -90,8 +90,8 @@ class HeadTask:
         """Weights of a model."""
         return self.network * self.width
 
-    def at_once(self) -> int:
-        """Return how many models to train side by side."""
+    def at_once(self, batch: float) -> int:  # noqa: ARG002
+        """Return how many models to train side by side; a head looks at all records."""
         trained = self.network * self.records.shape[1]
         numbers = 7 * trained + 4 * self.parameters + (5 * self.network + 1) * len(self.records)
         return max(1, room(WORK, self.records.device) // (4 * numbers))

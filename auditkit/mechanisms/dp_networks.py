@@ -46,10 +46,10 @@ class NetworkTask:
         """Weights of a model."""
         return sum(weight.numel() for weight in self.layer.parameters())
 
-    def at_once(self) -> int:
-        """Return how many models to train side by side."""
+    def at_once(self, batch: float) -> int:
+        """Return how many models to train side by side, with batches of this size on average."""
         own = 5 * self.parameters
-        rows = min(len(self.inputs), self.rows())
+        rows = min(len(self.inputs), self.rows(), math.ceil(2.0 * batch))
         return max(1, room(WORK, self.inputs.device) // (4 * (own + rows * self._an_example())))
 
     def rows(self) -> int:

@@ -390,7 +390,7 @@ class _Audit:
 
     def _looks(self) -> Iterator[tuple[slice, int, Trained]]:
         """Train chunk by chunk; yield its place, the number of the snapshot and the models."""
-        runs, size = len(self.bits), self.task.at_once()
+        runs, size = len(self.bits), self.task.at_once(self.recipe.batch)
         for first in range(0, runs, size):
             part = slice(first, min(first + size, runs))
             draws, bits = Draws(self.seed, range(part.start, part.stop)), self.bits[part]

@@ -7,7 +7,7 @@ import pytest
 
 from auditkit.datasets import load
 from auditkit.models import encoders
-from auditkit.models.encoders import ENCODERS, encode, language_model
+from auditkit.models.encoders import ENCODERS, encode, language_model, token_means
 
 IMAGES = np.random.default_rng(0).integers(256, size=(7, 32, 32, 3), dtype=np.uint8)
 TEXTS = ["a fine film", "a waste of time , and long", "fine"]
@@ -55,6 +55,23 @@ def test_a_run_that_was_killed_goes_on_where_it_stopped(seen, monkeypatch):
     features = encode("efficientnet-lite0", IMAGES)
     assert seen == [2, 1, 2, 1, 1]
     assert np.array_equal(features[:, 0], IMAGES.mean((1, 2, 3), dtype=np.float32))
+
+
+def test_means_over_tokens_are_read_in_batches_and_not_kept(cache, monkeypatch):
+    shown = []
+    monkeypatch.setattr(encoders, "_check_installed", lambda _: None)
+
+    def mean(texts, _):
+        shown.append(len(texts))
+        return np.array([[len(text)] * 384 for text in texts], dtype=np.float32)
+
+    monkeypatch.setattr(encoders, "_mean", mean)
+    monkeypatch.setattr(encoders, "BATCH", 2)
+    assert token_means(TEXTS)[:, 0].tolist() == [len(text) for text in TEXTS]
+    assert shown == [2, 1]
+    assert not cache.exists()
+    with pytest.raises(ValueError, match="inputs must be a list of texts"):
+        token_means(["", "fine"])
 
 
 @pytest.mark.parametrize("change", ["value", "order", "shape", "version", "encoder"])

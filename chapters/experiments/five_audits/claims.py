@@ -99,10 +99,11 @@ assert round(found("zero run: shift fitted", SHORT), 1) == 0.2
 assert round(found("zero run: shift known", SHORT), 1) == 0.1
 
 # the training of an exercise: the add/remove promise is 4.4 and audits find about 9
-linked = stored("sub-heads").query(
-    "canary == 'crafted gradient' and score == 'paper' and step == 500"
-    " and sampling_rate == 1 and epsilon == 10"
+linked = stored("sub-raw").query(
+    "canary == 'crafted gradient' and score == 'paper' and step == steps == 500"
+    " and sampling_rate == 1 and epsilon == 10 and clip == 2 and learning_rate == 0.001"
+    " and norm.isna()"
 )
 assert set(linked["add_remove"].round(1)) == {4.4}
-assert round(linked["bound"].mean()) == 9
+assert abs(linked["bound"].mean() - 9) < 0.7
 assert np.all(rows.loc[rows["kind"].eq(ESTIMATE), "claim"].notna())

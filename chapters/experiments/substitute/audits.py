@@ -61,34 +61,6 @@ def at_midpoint(scores: np.ndarray, bits: np.ndarray, seed: int, family: str) ->
     return _bound(scores[rest], bits[rest], Fixed(float(sum(means)) / 2.0), family)
 
 
-def audited_steps(
-    scores: np.ndarray, bits: np.ndarray, snapshots: np.ndarray, rng: np.random.Generator
-) -> list[dict]:
-    """Audit at each snapshot of a training.
-
-    Parameters
-    ----------
-    scores : array of shape (runs, snapshots)
-        High for z'.
-    bits : array of shape (runs,)
-        1 for runs with z'.
-    snapshots : array of shape (snapshots,)
-        Steps.
-    rng : Generator
-        Draws the runs on which midpoints are chosen, the same at all snapshots.
-
-    Returns
-    -------
-    list of dict
-        A row a snapshot: its ``step``, and what `audited` says.
-    """
-    seed = int(rng.integers(2**31))
-    return [
-        {"step": int(step), **audited(scores[:, at], bits, seed)}
-        for at, step in enumerate(snapshots)
-    ]
-
-
 def promised(noise: float, sampling_rate: float, step: int) -> dict[str, float]:
     """Return the ε of both accountants after so many steps: ``add_remove`` and ``substitute``."""
     names = {"add_remove": "add/remove", "substitute": "substitute"}

@@ -1,22 +1,16 @@
-"""Linear heads on features of CIFAR-10: Figures 2, 4 and A1 to A4 of SUB, and what is beyond them.
+"""Does an audit of heads ever say too much? Two studies that try to catch it.
 
-A head is trained on 500 images, whose features come from a frozen network. The paper's is a vision
-transformer, ours is smaller (see `data/README.md`): the first 128 of its principal directions,
-which come from other images, brought to a mean norm of 16. A repeat has images of its own, hence
-its own target and canaries. The paper does not say which two classes its one logit tells apart;
-here they are animals and vehicles.
+A head is trained on 500 images of CIFAR-10, whose features come from a frozen network: the first
+128 of its principal directions, which come from other images, less their mean and brought to a mean
+norm of 16. There a canary can use all of its budget, so that an audit is as tight as it can be.
 
-`fine_tuned` trains and audits: its grid is the settings of Table A1 and, one at a time, other
-clipping norms, steps, learning rates, norms of the features, features that are not centred, and ten
-classes. `by_runs` asks how many runs an audit needs. `at_the_null` and `coverage` try to catch an
-audit that says too much.
+`at_the_null` has nothing to find, `coverage` knows the truth.
 """
 
 from functools import lru_cache
 
 import numpy as np
 
-from auditkit import GaussianDP
 from auditkit.datasets import load
 from auditkit.experiment import study
 from experiments.substitute.audits import DIGITS, audited, promised
@@ -24,12 +18,10 @@ from experiments.substitute.linear import (
     CANARIES,
     Records,
     Training,
-    audit_rows,
     craft,
     null_of,
     train,
 )
-from experiments.substitute.worst_case import DELTA
 
 RECORDS = 500
 DIRECTIONS = 128
@@ -90,7 +82,7 @@ def images(logits: int, norm: float, centred: bool, repeat: int) -> Records:
     )
 
 
-# --- Figures 2 and A1 to A4 ----------------------------------------------------------------------
+# --- does the audit ever say too much? -----------------------------------------------------------
 
 
 USUAL = {
@@ -106,156 +98,7 @@ USUAL = {
     "looks": 5,
 }
 RATES = (1.0, 0.25, 0.0625)
-REPEATS = 3
-OURS = {"norm", "centred", "logits"}
-CHANGES = {
-    "paper": [
-        # Figure 2, and A1, of which these are the accuracies
-        *({"sampling_rate": q, "epsilon": e, "looks": 10} for e in (10.0, 4.0) for q in RATES),
-        # Figures A2, A3 and A4; the settings of Figure 2 belong to each
-        *({"clip": clip} for clip in (1.0, 4.0, 8.0)),
-        *({"sampling_rate": 0.0625, "steps": steps, "looks": 10} for steps in (1_000, 2_500)),
-        *({"learning_rate": rate} for rate in (0.0003, 0.003, 0.01)),
-        # not in the paper: the scale of the features, and their mean
-        *({"norm": norm} for norm in (8.0, 4.0, 2.0, 1.0)),
-        *({"sampling_rate": q, "centred": False} for q in RATES),
-        # Figure 2 with ten classes
-        *({"logits": 10, "sampling_rate": q, "looks": 10} for q in RATES),
-    ],
-    "quick": [{"sampling_rate": q, "runs": 500} for q in (1.0, 0.0625)],
-}
-
-
-def grid(scale: str) -> list[dict]:
-    """Return the cells: each change of the usual setting with each canary."""
-    return [
-        {"canary": canary, **USUAL, **change, "repeat": repeat}
-        for change in CHANGES[scale]
-        for repeat in range(REPEATS if scale == "paper" else 1)
-        for canary in CANARIES
-        # the input as printed only where the paper has been
-        if OURS.isdisjoint(change) or canary != "crafted input as printed"
-    ]
-
-
-@study("sub-heads", tolerance=TOLERANCE, paper=grid("paper"), live=grid("quick"))
-def fine_tuned(
-    canary: str,
-    logits: int,
-    sampling_rate: float,
-    epsilon: float,
-    clip: float,
-    steps: int,
-    learning_rate: float,
-    norm: float,
-    centred: bool,
-    runs: int,
-    looks: int,
-    repeat: int,
-    *,
-    rng: np.random.Generator,
-) -> list[dict]:
-    """Audit heads of one setting and one repeat; `linear.audit_rows` says what the rows hold.
-
-    Parameters
-    ----------
-    canary : str
-        One of `linear.CANARIES`.
-    logits, norm, centred, repeat
-        As in `images`.
-    sampling_rate, epsilon, clip, steps, learning_rate : float
-        q, the ε_S for which the noise is chosen, C, T and η.
-    runs, looks : int
-        Models, half of them with z', and at how many steps they are looked at.
-    """
-    return audit_rows(
-        canary,
-        images(logits, norm, centred, repeat),
-        Training(sampling_rate, epsilon, clip, steps, learning_rate),
-        runs=runs,
-        looks=looks,
-        rng=rng,
-    )
-
-
-# --- Figure 4: how many runs ---------------------------------------------------------------------
-
-
 RECIPE = ("epsilon", "clip", "steps", "learning_rate")
-RUNS = (100, 250, 500, 1_000, 2_500, 5_000)
-
-
-@study(
-    "sub-heads-runs",
-    tolerance=TOLERANCE,
-    paper={
-        "canary": list(CANARIES),
-        "sampling_rate": list(RATES),
-        "most": [5_000],
-        "repeat": list(range(REPEATS)),
-    },
-    live={
-        "canary": ["crafted gradient", "mislabelled"],
-        "sampling_rate": [1.0],
-        "most": [1_000],
-        "repeat": [0],
-    },
-)
-def by_runs(
-    canary: str, sampling_rate: float, most: int, repeat: int, *, rng: np.random.Generator
-) -> list[dict]:
-    """Audit the same models by the hundred, by the thousand, and all together.
-
-    Returns
-    -------
-    list of dict
-        A row for each number of ``runs`` of an audit. As many ``audits`` as there are disjoint sets
-        of so many runs are made (20 at most), and what `audits.audited` says is the mean of them.
-        ``spread`` is their standard deviation for ``bound``. ``plug_in`` is what the Gaussian step
-        makes of the means and deviations of the scores of all runs, with no regard to chance: what
-        more runs would lead to, an estimate.
-    """
-    training = Training(sampling_rate, *(USUAL[name] for name in RECIPE))
-    records = images(*(USUAL[name] for name in ("logits", "norm", "centred")), repeat)
-    crafted = craft(canary, records, training, rng)
-    trained = train(
-        records,
-        crafted,
-        training,
-        runs=most,
-        snapshots=[training.steps],
-        seed=int(rng.integers(2**31)),
-    )
-    scores, bits = trained.kept[:, 0, 0], trained.bits
-    known = {
-        "plug_in": round(plug_in(scores, bits), DIGITS),
-        **promised(training.noise, sampling_rate, training.steps),
-    }
-    rows = []
-    for runs in (number for number in RUNS if number <= most):
-        parts = [slice(first, first + runs) for first in range(0, most - runs + 1, runs)][:20]
-        found = [audited(scores[part], bits[part], int(rng.integers(2**31))) for part in parts]
-        rows.append(
-            {
-                "runs": runs,
-                "audits": len(parts),
-                **{key: round(np.mean([one[key] for one in found]), DIGITS) for key in found[0]},
-                "spread": round(float(np.std([one["bound"] for one in found])), DIGITS),
-                **known,
-            }
-        )
-    return rows
-
-
-def plug_in(scores: np.ndarray, bits: np.ndarray) -> float:
-    """Return the ε of a Gaussian curve whose μ is that of the scores."""
-    without, with_canary = scores[bits == 0], scores[bits == 1]
-    spread = np.sqrt((without.var() + with_canary.var()) / 2.0)
-    mu = max(float((with_canary.mean() - without.mean()) / spread), 0.0)
-    return float(GaussianDP(mu).epsilon(DELTA))
-
-
-# --- beyond the paper: does the audit ever say too much? -----------------------------------------
 
 
 @study(

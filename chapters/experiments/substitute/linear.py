@@ -1,7 +1,7 @@
 """A linear head in two worlds: its canaries, its models, and what an audit of them says.
 
-What the heads on images and those on texts share. `Records` come from either, and `audit_rows` does
-all the rest, which is Algorithm 1 of SUB for scenarios S2 to S5.
+What the heads on images and those on texts share. `Records` come from either; `craft` and `train`
+are Algorithm 1 of SUB for scenarios S2 to S5.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,6 @@ from auditkit.attacks.canaries import (
 )
 from auditkit.attacks.substitution import Canary, substitution_scores
 from auditkit.mechanisms.dp_sgd import GradientCanary, InputCanary, Trained, audit_sgd
-from experiments.substitute.audits import DIGITS, audited, promised
 from experiments.substitute.worst_case import DELTA
 
 CANARIES = (
@@ -223,62 +222,3 @@ def _kept(records: Records, crafted: Crafted) -> Callable[[Trained], np.ndarray]
         )
 
     return keep
-
-
-def audit_rows(
-    name: str,
-    records: Records,
-    training: Training,
-    *,
-    runs: int,
-    looks: int,
-    rng: np.random.Generator,
-) -> list[dict]:
-    """Craft, train and audit step by step.
-
-    Returns
-    -------
-    list of dict
-        A row for each ``step`` that was looked at, with the ``score`` of the paper, and one for the
-        last with ours, "whitened". Each has what `audits.audited` says, the ``add_remove`` and
-        ``substitute`` ε spent up to that step, and the mean ``accuracy`` on test records of models
-        with z and of those with z', ``accuracy_canary``. The same in all rows: the
-        ``noise_multiplier``, ``norm_target`` and ``norm_canary`` of the gradients and their
-        ``cosine``.
-    """
-    crafted = craft(name, records, training, rng)
-    steps = np.linspace(training.steps / looks, training.steps, looks).round().astype(int)
-    trained = train(
-        records, crafted, training, runs=runs, snapshots=steps, seed=int(rng.integers(2**31))
-    )
-    about = {
-        "noise_multiplier": training.noise,
-        "norm_target": crafted.norms[0],
-        "norm_canary": crafted.norms[1],
-        "cosine": crafted.cosine,
-    }
-    seed = int(rng.integers(2**31))
-    return [
-        {
-            "step": int(steps[at]),
-            "score": score,
-            **audited(trained.kept[:, at, column], trained.bits, seed),
-            **promised(training.noise, training.sampling_rate, steps[at]),
-            **_accuracies(trained, at),
-            **{key: round(float(value), DIGITS) for key, value in about.items()},
-        }
-        for score, column, looked in (
-            ("paper", 0, range(looks)),
-            ("whitened", 1, range(looks - 1, looks)),
-        )
-        for at in looked
-    ]
-
-
-def _accuracies(trained: Trained, at: int) -> dict[str, float]:
-    found = trained.kept[:, at, 2]
-    worlds = {"accuracy": 0, "accuracy_canary": 1}
-    return {
-        name: round(float(found[trained.bits == bit].mean()), DIGITS)
-        for name, bit in worlds.items()
-    }

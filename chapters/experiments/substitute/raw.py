@@ -3,8 +3,9 @@
 A head of 1,280 weights is trained on 500 images, on what a frozen network says of them as it comes:
 no mean is taken off, nothing is scaled. The paper's network has 768 features, and it says nothing
 of their mean and length. So settings of our own have features scaled to other mean norms. Which two
-classes the paper's one logit tells apart is not said; here they are animals and vehicles. A repeat
-has images of its own, hence its own target and canaries.
+classes the paper's one logit tells apart is not said; here they are animals and vehicles. Heads
+start from weights of 0; the paper has them fixed and does not say where. They are looked at at 10
+steps, in the paper at 20. A repeat has images of its own, hence its own target and canaries.
 
 The network needs the extra `encoders`. Without it there are the 256 principal directions of its
 features that ship, turned back into 1,280 numbers: for trials and pages.
@@ -13,6 +14,7 @@ features that ship, turned back into 1,280 numbers: for trials and pages.
 from functools import lru_cache
 
 import numpy as np
+import pandas as pd
 
 from auditkit.datasets import load
 from auditkit.experiment import study
@@ -65,6 +67,14 @@ SMALL = [
         ("mislabelled", {"norm": 16.0, "sampling_rate": 0.0625}),
     )
 ]
+
+
+def varied(rows: pd.DataFrame, *names: str) -> pd.DataFrame:
+    """Return the rows of the usual setting, but for the columns that are named."""
+    for name, value in USUAL.items():
+        if name not in names:
+            rows = rows[rows[name].isna() if value is None else rows[name] == value]
+    return rows
 
 
 @lru_cache(maxsize=4)

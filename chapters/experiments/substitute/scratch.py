@@ -4,9 +4,10 @@ The paper trains 2,500 networks 600-128-100, 89,828 parameters each, on 50,000 r
 Purchase100 for 2,500 steps: over a day for each canary on two cores. Here are two cuts through it,
 both with the paper's network: 500 records and 200 steps with 2,500 runs, and 5,000 records and
 2,500 steps with as many runs as fit into an hour. In place of Purchase100, which has to be brought,
-stands the census: each of its 600 most frequent answers is a feature, given or not, as each of 600
-products is bought or not, and the 100 classes are clusters. Whoever has Purchase100 gives the path
-of its file in the place of "answers".
+stands the census: each of 600 pairs of answers is a feature, both given or not, as each of 600
+products is bought or not, and the 100 classes are clusters. A pair is common: a weight on what
+nobody has would never move, and Algorithm 2 would put its gradient there. Whoever has Purchase100
+gives the path of its file in the place of "answers".
 
 With fewer records than the paper's 50,000 a batch is smaller and the noise on the mean gradient is
 larger, so that networks learn less. The canary is not further away: it stands against the noise on
@@ -44,14 +45,15 @@ from auditkit.datasets import load
 from auditkit.experiment import Study, study
 from auditkit.mechanisms.dp_sgd import GradientCanary, InputCanary, Trained, audit_sgd
 from auditkit.models.networks import mlp
-from experiments.substitute.linear import Records, Training, null_of, record_canary
+from experiments.substitute.linear import OBJECTIVES, Records, Training, null_of, record_canary
 from experiments.substitute.scores import PAPER, RUNS, described, digits, pack
 
 PRINTED, THREE = "crafted gradient", "crafted gradient, three starts"
-CANARIES = (PRINTED, THREE, "crafted input", "mislabelled", "adversarial natural")
+CANARIES = (PRINTED, THREE, *OBJECTIVES, "mislabelled", "adversarial natural")
 ANSWERS = "answers"
 FEATURES, HIDDEN, CLASSES = 600, 128, 100  # as in the paper
 PUBLIC = 5_000  # records that answers are counted on, and clusters made of
+COMMON = (0.02, 0.5)  # shares of people who give both answers of a pair
 POOL, TESTED = 1_000, 200  # records that natural canaries come from, and for the accuracy
 STARTS = 3
 FRESH = 10  # networks that a canary is looked at on
@@ -93,15 +95,16 @@ def records_of(data: str, size: int) -> Records:
 
 @lru_cache(maxsize=1)
 def _answers() -> tuple[np.ndarray, np.ndarray]:
-    """Return the census as yes and no, and clusters."""
+    """Return who in the census gave both answers of a pair, and clusters."""
     rows = load("census-income")["train_features"][: 4 * PUBLIC]
-    frequent = []
-    for column in range(rows.shape[1]):
-        given, times = np.unique(rows[:PUBLIC, column], return_counts=True)
-        frequent += [(-count, column, answer) for answer, count in zip(given, times, strict=True)]
-    kept = sorted(frequent)[:FEATURES]
-    features = np.stack([rows[:, column] == answer for _, column, answer in kept], axis=1)
-    features = features.astype(np.float64)
+    columns = range(rows.shape[1])
+    given = [rows[:, [column]] == np.unique(rows[:PUBLIC, column]) for column in columns]
+    answers = np.concatenate(given, axis=1)
+    public = answers[:PUBLIC].astype(np.float32)
+    shares = np.triu(public.T @ public / PUBLIC, k=1)
+    pairs = np.argwhere((shares >= COMMON[0]) & (shares <= COMMON[1]))
+    first, second = pairs[np.linspace(0, len(pairs) - 1, FEATURES).astype(int)].T
+    features = (answers[:, first] & answers[:, second]).astype(np.float64)
     clusters = KMeans(CLASSES, n_init=1, random_state=0).fit(features[:PUBLIC])
     return features[PUBLIC:], clusters.predict(features[PUBLIC:]).astype(np.int64)
 
@@ -157,9 +160,10 @@ def craft(name: str, data: str, size: int, training: Training, rng: np.random.Ge
         pair = crafted_gradient(movement, clip=training.clip)
         about = dict.fromkeys(("norm_target", "norm_canary"), training.clip)
         return Crafted(z, GradientCanary(pair), {**about, "cosine": -1.0, "cosine_fresh": -1.0})
-    if name == "crafted input":
+    if name in OBJECTIVES:
         # with steps as long as for a head, x' leaves some networks' reach for good
-        other = crafted_input(plain.model, x, y, learning_rate=0.0003, rng=rng)
+        how = {"learning_rate": 0.0003, "objective": OBJECTIVES[name]}
+        other = crafted_input(plain.model, x, y, **how, rng=rng)
         canary = InputCanary(np.stack([x, other]), [y, y])
     else:
         canary = record_canary(name, plain.model, x, y, records, rng)
@@ -258,12 +262,14 @@ def _at_the_start(seen: Trained, canary: Canary, module: nn.Module) -> np.ndarra
 FULL = {"data": ANSWERS, "start": "fresh", "null": False, "sampling_rate": 0.0625, "part": 0}
 MANY_RUNS = FULL | {"size": 500, "steps": 200, "looks": 5, "runs": RUNS}
 FEWER_RUNS = MANY_RUNS | {"runs": 1_000}
-MANY_STEPS = FULL | {"size": 5_000, "steps": 2_500, "looks": 10, "runs": 100}
-LONG_PARTS = 3  # of the runs with many steps: a cell each
+MANY_STEPS = FULL | {"size": 5_000, "steps": 2_500, "looks": 10, "runs": 60}
+# runs of one audit that take long are in parts, a cell of some ten minutes each
+HALVES = [{"sampling_rate": 0.25, "runs": RUNS // 2, "part": part} for part in range(2)]
+LONG_PARTS = 5
 TINY = MANY_RUNS | {"size": 200, "steps": 6, "looks": 2, "runs": 40}
 SHORT = [
     *(MANY_RUNS | {"canary": canary} for canary in CANARIES),
-    *(MANY_RUNS | {"canary": one, "sampling_rate": 0.25} for one in (PRINTED, "mislabelled")),
+    *(MANY_RUNS | {"canary": one} | half for one in (PRINTED, "mislabelled") for half in HALVES),
     *(FEWER_RUNS | {"canary": one, "start": "shared"} for one in (PRINTED, "mislabelled")),
     FEWER_RUNS | {"canary": "mislabelled", "null": True},
 ]
