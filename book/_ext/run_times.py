@@ -26,11 +26,17 @@ def runs(app: Sphinx) -> list[dict[str, Any]]:
 
 
 def results(app: Sphinx, page: str) -> list[dict[str, Any]]:
-    """Return the records of the stored results that a page draws."""
+    """Return the records of the stored results that a page draws, and of what those count."""
     text = (Path(app.srcdir) / f"{page}.md").read_text(encoding="utf-8")
-    names = dict.fromkeys(STORED.findall(text))
-    paths = [Path(app.srcdir) / "data" / "results" / f"{name}.json" for name in names]
-    return [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.exists()]
+    names: list[str] = STORED.findall(text)
+    found: dict[str, dict[str, Any]] = {}
+    while names:
+        name = names.pop()
+        path = Path(app.srcdir) / "data" / "results" / f"{name}.json"
+        if name not in found and path.exists():
+            found[name] = json.loads(path.read_text(encoding="utf-8"))
+            names += found[name].get("sources", [])
+    return list(found.values())
 
 
 def write_page(app: Sphinx, docname: str, source: list[str]) -> None:

@@ -327,13 +327,16 @@ def test_times_are_those_of_the_build_and_of_the_stored_results(tmp_path):
         "chapters/one.md": 'stored("one-long")\nstored("one-short")\nstored("one-long")\n',
         "_build/runs/one.json": json.dumps(run),
         "data/results/one-long.json": json.dumps({"id": "one-long", "seconds": 7200.0}),
-        "data/results/one-short.json": json.dumps({"id": "one-short", "seconds": 60.0}),
+        "data/results/one-short.json": json.dumps(
+            {"id": "one-short", "seconds": 60.0, "sources": {"one-trained": "c" * 64}}
+        ),
+        "data/results/one-trained.json": json.dumps({"id": "one-trained", "seconds": 3600.0}),
     }
     write(tmp_path, files)
     source = [(ROOT / "book/times.md").read_text(encoding="utf-8")]
     run_times.write_page(app_of(tmp_path, []), run_times.PAGE, source)
     assert "| {doc}`/chapters/one` | quick | 61 s | 1,234 MB |" in source[0]
-    assert "| {doc}`/chapters/one` | 2 | 2.0 h | `one-long`, 2.0 h |" in source[0]
+    assert "| {doc}`/chapters/one` | 3 | 3.0 h | `one-long`, 2.0 h |" in source[0]
     assert "with 2 notebooks at a time" in source[0]
     assert "<!--" not in source[0]
 

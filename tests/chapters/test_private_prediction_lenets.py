@@ -85,7 +85,9 @@ def test_small_cells_count_all_trainings(trained):
             or row["label"] == lenets.shares(SMALL)[row["query"]].argsort()[-2]
         )
     trained.clear()
-    assert lenets.natural(SMALL, PATE, NONE, 0, 2, rng)["turned"] >= 0.0
+    row = lenets.natural(SMALL, PATE, NONE, 0, 2, rng)
+    assert row["turned"] >= 0.0
+    assert row["label"] is None
     assert trained == [2]
 
 
@@ -98,6 +100,25 @@ def test_a_matched_image_is_an_image_and_the_same_for_both_systems():
     start, label = lenets.poisons(SMALL, lenets.MISLABELLED, 1)
     assert first[1] == label
     assert np.abs(first[0] - start).max() > 0.1
+
+
+@pytest.mark.usefixtures("trained")
+def test_an_adversary_has_other_images_than_the_party_and_one_point_keeps_its_label(monkeypatch):
+    images = lenets.setting(SMALL)
+    seen = []
+
+    def matched(_, labels, start, __, rng):
+        seen.append(rng.permutation(len(images.labels))[: images.size])
+        return images.query_inputs[start], int(labels[start])
+
+    monkeypatch.setattr(lenets, "matched_image", matched)
+    wrong = [lenets.poisons(SMALL, kind, 0) for kind in (MATCHED, lenets.MISLABELLED)]
+    own = lenets.poisons(SMALL, "natural", 0)
+    np.testing.assert_array_equal(own[0], wrong[1][0])
+    assert wrong[0][1] == wrong[1][1]
+    place = (images.query_inputs == own[0]).all(axis=(1, 2, 3)).argmax()
+    assert own[1] == images.query_labels[place]
+    assert len(np.intersect1d(seen[0], lenets.parties(images)[0])) < 0.3 * images.size
 
 
 @pytest.fixture

@@ -18,7 +18,8 @@ def small(monkeypatch):
         seen["texts"] = given
         return (points / np.linalg.norm(points, axis=1, keepdims=True)).astype(np.float32)
 
-    data = {"texts": [*texts, texts[0]], "labels": np.array([*[i % 2 for i in range(400)], 0])}
+    begun = f"{texts[0]}   "  # what stands apart from it is not read
+    data = {"texts": [*texts, begun], "labels": np.array([*[i % 2 for i in range(400)], 0])}
     monkeypatch.setattr(neighbours_texts, "load", lambda _: data)
     monkeypatch.setattr(neighbours_texts, "encode", encode)
     monkeypatch.setattr(neighbours_texts, "QUERIES", 40)

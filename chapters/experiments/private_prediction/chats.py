@@ -3,8 +3,10 @@
 The model is SmolLM2 of 135 million weights, tuned to instructions, its weights rounded to 4 bits;
 the paper has Mistral-7B. As in the paper, answers are the numbers of the classes and each teacher
 is shown one example. Texts are whole and of their own length; those of more than sixty words, which
-would take hours, are left out. Two tasks are sentiments and two topics. The paper's fourth kind,
-what a question asks for, needs TREC, which is not to be had.
+would take hours, are left out. There are a hundred queries, where the paper has two hundred. Two
+tasks are sentiments and two topics. The paper's fourth kind, what a question asks for, needs TREC,
+which is not to be had. Classes are as frequent as they come: of short messages on the four topics
+three in five are on computers.
 
 The form was chosen by accuracy on film sentences, 192 votes of eight teachers, before anything else
 was looked at: the task in the system's turn, and the word before the number given, 58%. Six other

@@ -9,11 +9,18 @@ from auditkit import claim
 from auditkit.experiment import stored
 
 IMAGES = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar10": "CIFAR-10"}
-TEXTS = {"film": "film sentences", "newsgroups": "newsgroups"}
+TEXTS = {  # of PromptPATE
+    "film sentences": "film sentences",
+    "reviews": "reviews",
+    "topics": "topics",
+    "hobbies": "hobbies",
+}
 VOTES = {"paper": "the paper's pair", "easy": "easy query", "close contest": "close contest"}
 NEIGHBOURS = {
     ("film-sentences", "angle", 200): "film, k = 200, σ = 20",
     ("film-sentences", "angle", 20): "film, k = 20, σ = 2",
+    ("imdb", "angle", 200): "reviews, k = 200, σ = 20",
+    ("imdb", "angle", 20): "reviews, k = 20, σ = 2",
     ("cifar10", "distance", 200): "CIFAR-10, k = 200, σ = 30",
     ("cifar10", "angle", 200): "CIFAR-10, by angle",
     ("fashion-mnist", "distance", 200): "Fashion-MNIST, k = 200, σ = 30",
@@ -32,6 +39,10 @@ LOOKS = {
     "corner_jointly": "estimate",
     "a poison": "ours",
     "no poison": "null",
+    "natural": "ours",
+    "poisoned": "paper",
+    "accuracy": "truth",
+    "k_cut": "estimate",
     "total": "paper",
     "joint": "truth",
     "audit": "ours",
@@ -63,10 +74,9 @@ WORDS = {
     "any": "any teacher:\nPATE",
     "first": "the first:\nCaPC, prompts",
     "chosen": "a chosen one:\nCaPC, prompts",
-    "film": "PromptPATE, film sentences",
-    "film-arrow": "PromptPATE, film sentences in the other format",
-    "film sentences": "PromptPATE, film sentences",
-    "newsgroups": "PromptPATE, newsgroups",
+    **{name: f"PromptPATE, {name}" for name in TEXTS},
+    **IMAGES,
+    "k_cut": "audit, k-cut",
     "honest": "another\nhonest teacher",
     "average natural": "own point,\naverage",
     "worst natural": "own point,\nworst query",
@@ -79,27 +89,33 @@ WORDS = {
     "all null": "no\npoint",
     **dict.fromkeys(["who", "way", "poison"], ""),
 }
+# the marks of a figure that is read at one look
+FEW = ["dependent", "flip", "exact", "corner", "null"]
 STYLE = {"over": None, "roles": LOOKS, "names": WORDS}
 
 
 def asked_again(which: str) -> pd.DataFrame:
-    """Return ε of a query asked again and again: the worst of all queries, or their average.
+    """Return ε of a query asked again and again: the worst queries, or the average.
 
-    A row for each dataset, system and adversary, from cells of as many queries each.
+    A row for each dataset, system and adversary. The worst of images are the three that leaked most
+    of a hundred, with fresh trainings; there is no choice in the null, whose worst is its largest.
     """
-    images = pd.concat([stored("pred-teachers-mnist"), stored("pred-teachers")])
-    prompts = stored("pred-prompt-adversarial").query("teacher != 'flip' and task != 'film-arrow'")
-    named = prompts.assign(system="PromptPATE, " + prompts["teacher"] + " teacher")
-    cells = pd.concat([images, named.rename(columns={"task": "data"})], ignore_index=True)
-    cells = cells[cells["which"] == which]
-    groups = cells.groupby(["data", "system", "adversary"], sort=False)
-    worst = which == "worst"
-    rows = cells.loc[groups["exact"].idxmax()] if worst else groups.mean(numeric_only=True)
-    rows = rows.reset_index(drop=worst)
-    names = [*IMAGES, *TEXTS]
-    rows = rows.sort_values("data", key=lambda data: data.map(names.index), kind="stable")
+    keys = ["data", "system", "adversary"]
+    every = stored("pred-lenet-epsilon")
+    if which == "worst":
+        null = every.query("adversary == 'null'")
+        null = null.loc[null.groupby(keys)["exact"].idxmax()]
+        fresh = stored("pred-lenet-worst-epsilon")
+        images = pd.concat([fresh.groupby(keys).mean(numeric_only=True).reset_index(), null])
+    else:
+        images = every.groupby(keys).mean(numeric_only=True).reset_index()
+    chats = stored("pred-chat-adversarial").query("which == @which").drop(columns="which")
+    chats = chats.assign(system="PromptPATE, " + chats["teacher"] + " teacher", data=chats["task"])
+    rows = pd.concat([images, chats], ignore_index=True)
     who = rows["system"].str.extract("(first|chosen)")[0].fillna("any")
-    return rows.assign(data=rows["data"].map(IMAGES | TEXTS), who=who).reset_index(drop=True)
+    names = [*IMAGES, *TEXTS]
+    order = rows.assign(data=rows["data"].map(names.index), who=who).sort_values(keys).index
+    return rows.assign(data=rows["data"].map(IMAGES | TEXTS), who=who).loc[order].reset_index()
 
 
 def marks(rows: pd.DataFrame) -> pd.DataFrame:
@@ -147,11 +163,11 @@ claim(
     measured=f"2-cut {shares['2-cut']:.1%}, k-cut {shares['k-cut']:.1%}, k-cut with Goodman's "
     f"intervals {shares['k-cut, Goodman']:.1%}; 2-cut bootstrap at no difference "
     f"{no_difference['share'].item():.0%}",
-    verdict="partly",
-    why="For the paper's four audits nothing contradicts it: a fixed cut is valid, and bootstraps "
-    "fail at 0. Goodman's intervals, promised for large counts only, did not fail at 10⁴ and 10⁶ "
-    "runs. Ours to add: a k-cut with exact intervals and a shared level is valid too, and a cut "
-    f"chosen on the counts that test it is not ({shares['2-cut, chosen afterwards']:.0%}).",
+    verdict="reproduced",
+    why="A fixed cut is valid, and bootstraps fail at 0. Goodman's intervals, promised for large "
+    "counts only, did not fail at 10⁴ and 10⁶ runs. Ours to add: a k-cut with exact intervals and "
+    "a shared level is valid too, and a cut chosen on the counts that test it is not "
+    f"({shares['2-cut, chosen afterwards']:.0%}).",
     figure="PRED-F6",
     check=lows[valid].max() <= 0.05 and no_difference["share"].item() > 0.9,
 )
@@ -170,84 +186,67 @@ assert needed[50.0] < 2
 worst, average = (
     asked_again(which).set_index(["data", "system", "adversary"]) for which in ("worst", "average")
 )
-turned = (worst["exact"] / worst["flip"]).unstack(["system", "adversary"])
-pate, capc = turned["PATE", "poisoned"], turned["CaPC, chosen teacher", "poisoned"]
-prompted = turned["PromptPATE, chosen teacher", "poisoned"]
 images, texts = list(IMAGES.values()), list(TEXTS.values())
+CHOSEN, FIRST, PROMPT = "CaPC, chosen teacher", "CaPC, first teacher", "PromptPATE, chosen teacher"
+turned = (worst["exact"] / worst["flip"]).unstack(["system", "adversary"])
+pate, capc = turned["PATE", "poisoned"][images], turned[CHOSEN, "poisoned"][images]
+prompted = turned[PROMPT, "poisoned"][texts]
 claim(
     "PRED-3",
     paper="relative to exact RDP calculations (we read: of a vote turned for sure), leakage under "
     "adversarial queries: PATE < CaPC < PromptPATE, the last nearly maximal (figure)",
-    measured="worst query, in ε, as a share of a vote turned for sure: "
+    measured="worst queries, in ε, as a share of a vote turned for sure: "
     + "; ".join(f"{name} PATE {pate[name]:.2f}, CaPC {capc[name]:.2f}" for name in images)
-    + f"; PromptPATE {listed(prompted[texts])}",
-    verdict="partly",
-    why="At the worst query, with an adversary who chooses the party or the prompt, PATE stays far "
-    "below the other two, but CaPC comes as near to a turned vote as PromptPATE does. On average "
-    "over queries PATE and CaPC with its first teacher hardly differ.",
+    + f"; PromptPATE {listed(prompted)}",
+    verdict="partly",  # TODO: after the runs
+    why="TODO",
     figure=["PRED-F3", "PRED-F7"],
-    check=pate[images].max() < 0.7
-    and capc[images].between(0.9, 1.05).all()
-    and prompted[texts].min() > 0.995,
+    check=(pate < capc).all() and capc.max() < prompted.min(),
 )
-# "theory allows 1.3 times the ε that CaPC and PromptPATE show, 2.6 to 2.7 times that of PATE"
-allowed = (worst["dependent"] / worst["exact"]).unstack(["system", "adversary"])
-assert allowed["PATE", "poisoned"][images].round(1).between(2.6, 2.7).all()
-assert allowed["CaPC, chosen teacher", "poisoned"][images].round(1).between(1.2, 1.4).all()
-assert allowed["PromptPATE, chosen teacher", "poisoned"][texts].round(1).eq(1.3).all()
-# "on average over queries theory still allows 1.4 to 1.8 times what a turned vote shows"
-assert (average["dependent"] / average["flip"]).round(1).between(1.4, 1.8).all()
-# "at a thousand answers to the worst query the sum is tens of times too high"
-above = (worst["total_2"] / worst["ceiling_2"]).dropna().unstack("adversary")
-assert above[["natural", "poisoned"]].min().min() > 10
 
-poison = average["exact"].unstack("adversary")
-poison = (poison["poisoned"] / poison["natural"]).unstack("system")
-poison_worst = worst["exact"].unstack("adversary")
-poison_worst = (poison_worst["poisoned"] / poison_worst["natural"]).unstack("system")
+by_poison, by_poison_worst = (
+    (one["poisoned"] / one["natural"]).unstack("system")
+    for one in (rows["exact"].unstack("adversary") for rows in (average, worst))
+)
 claim(
     "PRED-4",
     paper="poisoning beats natural membership in PATE, equals it in CaPC and PromptPATE (figure)",
     measured="ε poisoned over ε natural, average query, "
-    f"PATE: {listed(poison['PATE'][images])}; "
-    f"CaPC, chosen teacher: {listed(poison['CaPC, chosen teacher'][images])}, "
-    f"first teacher: {listed(poison['CaPC, first teacher'][images])}; "
-    f"PromptPATE, chosen teacher: {listed(poison['PromptPATE, chosen teacher'][texts])}. "
-    f"Worst query, PATE: {listed(poison_worst['PATE'][images])}",
-    verdict="partly",
-    why="For the worst query, which the paper plots, nobody gains by poisoning: there a natural "
-    "record leaks as much. On average over queries it holds, if CaPC's teacher is chosen; with its "
-    "first teacher poisoning wins as well.",
-    figure=["PRED-F3", "PRED-F7"],
-    check=poison["PATE"][images].min() > 1.2
-    and poison["CaPC, chosen teacher"][images].between(0.75, 1.33).all()
-    and poison_worst["PATE"][images].between(0.9, 1.1).all(),
+    f"PATE: {listed(by_poison['PATE'][images])}; CaPC, chosen teacher: "
+    f"{listed(by_poison[CHOSEN][images])}, first teacher: {listed(by_poison[FIRST][images])}; "
+    f"PromptPATE, chosen teacher: {listed(by_poison[PROMPT][texts])}. "
+    f"Worst queries, PATE: {listed(by_poison_worst['PATE'][images])}",
+    verdict="partly",  # TODO: after the runs
+    why="TODO",
+    figure=["PRED-F3", "PRED-F7", "PRED-F9"],
+    check=by_poison["PATE"][images].min() > 1.0,
 )
-# "an adversary of CaPC who chooses the party gains nearly a half with a poison, and about twice as
-# much with a natural record"
-chosen = average["exact"].unstack("system").loc[images]
-chosen = (chosen["CaPC, chosen teacher"] / chosen["CaPC, first teacher"]).unstack("adversary")
-assert chosen["poisoned"].between(1.3, 1.6).all()
-assert chosen["natural"].between(1.6, 2.4).all()
+
+# "at a thousand answers to the worst query the sum is tens of times too high"
+small = pd.concat([stored("pred-teachers-mnist"), stored("pred-teachers")])
+small = small.query("which == 'worst' and adversary != 'null'").dropna(subset="total_2")
+small = small.loc[small.groupby(["data", "adversary"])["exact"].idxmax()]
+assert (small["total_2"] / small["ceiling_2"]).min() > 10
 
 # Natural queries.
 
-natural = stored("pred-teachers-natural")
+natural = stored("pred-lenet-epsilon-natural")
 natural = natural.assign(
     share=natural["exact"] / natural["flip"],
-    kind=natural["poison"].notna().map({True: "poison", False: "null"}),
+    kind=natural["poison"].map({"again": "null", "natural": "own label"}).fillna("poison"),
     data=natural["data"].map(IMAGES),
 )
 of_turned = natural.groupby(["system", "kind", "data"])["share"].mean()
-prompts = stored("pred-prompt-natural")
-best = prompts.dropna(subset="poison").groupby("task")[["exact_all", "flip"]].max()
-best = best.loc[list(TEXTS)].rename(index=TEXTS)
-best_share = best["exact_all"] / best["flip"]
+prompts = stored("pred-chat-natural")
+prompts = prompts.assign(data=prompts["task"].map(TEXTS))
+by_prompt = prompts.groupby(["data", "poison", "number"])[["exact", "flip", "dependent"]].mean()
+poisons = by_prompt.drop("honest", level="poison")
+best = poisons.groupby("data").max().loc[texts]
+best_share = best["exact"] / best["flip"]
+pate_shares, capc_shares = (of_turned[system, "poison"][images] for system in ("PATE", "CaPC"))
 in_pate = natural.query("system == 'PATE' and kind == 'poison'").groupby("data")["exact"].mean()
 fewer = in_pate[images] / worst["exact"].xs(("PATE", "poisoned"), level=[1, 2])[images]
-chosen_prompt = worst["exact"].xs(("PromptPATE, chosen teacher", "poisoned"), level=[1, 2])
-fewer_prompts = best["exact_all"] / chosen_prompt[texts]
-capc_shares, pate_shares = (of_turned[system, "poison"][images] for system in ("CaPC", "PATE"))
+fewer_prompts = best["exact"] / worst["exact"].xs((PROMPT, "poisoned"), level=[1, 2])[texts]
 claim(
     "PRED-5",
     paper="natural queries leak far less for all; PATE ≪ CaPC < PromptPATE, PATE next to nothing, "
@@ -255,54 +254,37 @@ claim(
     measured="in ε, as a share of a vote turned in every query: "
     f"PATE {listed(pate_shares)} (null {listed(of_turned['PATE', 'null'][images])}); "
     f"CaPC {listed(capc_shares)} (null {listed(of_turned['CaPC', 'null'][images])}); "
-    f"best prompt {listed(best_share)}. Natural queries over the worst adversarial one: "
+    f"best prompt {listed(best_share)}. Natural queries over the worst adversarial ones: "
     f"PATE {listed(fewer)}; prompts {listed(fewer_prompts)}",
-    verdict="partly",
-    why="PATE and CaPC leak far less, a good part of it without a poison as well, and PATE is "
-    "below CaPC by less than a factor of two. Prompts leak much, but so does an honest prompt; and "
-    "they leak less than adversarial queries only if these are the worst ones.",
+    verdict="partly",  # TODO: after the runs
+    why="TODO",
     figure="PRED-F4",
-    check=(pate_shares < capc_shares).all()
-    and (capc_shares < (2 * pate_shares).clip(upper=0.2)).all()
-    and best_share.min() > 0.5
-    and fewer.max() < 0.1
-    and fewer_prompts.max() < 0.8,
+    check=(pate_shares < capc_shares).all() and capc_shares.max() < best_share.min(),
 )
-# "on average a mislabelled image turns 8 to 17 of a thousand votes in PATE, and 12 to 34 in CaPC,
-# more than training anew turns"
-flips = natural.groupby(["system", "kind", "data"])["flips"].mean().unstack("kind")
-flips = (flips["poison"] - flips["null"]).round()
-assert flips["PATE"].between(8, 17).all()
-assert flips["CaPC"].between(12, 34).all()
-# "film sentences: the same votes to always 0 and to always 1"
-always = stored("pred-prompt-poisons-film").query("poison == 'all same'")
-assert always["votes"].nunique() == 1
-# "any swap turns a fifth of the votes and more"
-honest = prompts[prompts["poison"].isna()]
-assert honest.groupby("task")["flips"].mean().min() > 0.2
-# "on newsgroups it is right in about one of three cases"
-assert abs(honest.groupby("task")["accuracy"].mean()["newsgroups"] - 1 / 3) < 0.06
 
-kinds = prompts.assign(poison=prompts["poison"].fillna("honest"))
-kinds = kinds.groupby(["task", "poison"])["exact_all"].mean().unstack()
-kinds = kinds[["confident", "unconfident", "all same", "mapping", "honest"]]
+# by fixed teacher: the spread of honest prompts in the same place is the null
+KINDS = ["confident", "unconfident", "all same", "mapping"]
+kinds = prompts.groupby(["data", "poison"])["exact"].mean().unstack()[[*KINDS, "honest"]]
+spread = prompts.groupby(["data", "poison", "number", "teacher"])["exact"].mean()
+honest = spread.xs("honest", level="poison").groupby("data").quantile(0.95)
+strongest = kinds[KINDS].idxmax(axis=1)
 claim(
     "PRED-6",
     paper="four poisoned prompts (confident, unconfident, all same, mapping) leak differently, and "
     "which is best depends on the data (figures)",
-    measured="ε on average over the teacher replaced. "
-    + "; ".join(f"{task}: {listed(values)}" for task, values in kinds.iterrows()),
-    verdict="not reproduced",
-    why="With this small model all four leak alike on average over the teacher that is replaced, "
-    "and about as much as honest prompts: it does not obey a prompt, it is only thrown off by it. "
-    "In the place of one given teacher they differ, and so do honest ones.",
+    measured="ε on average over ten teachers replaced. "
+    + "; ".join(f"{task}: {listed(values)}" for task, values in kinds.iterrows())
+    + f". One honest prompt of twenty shows more than {listed(honest[texts])}",
+    verdict="partly",  # TODO: after the runs
+    why="TODO",
     figure=["PRED-F21", "PRED-F4"],
-    check=(kinds.max(axis=1) < 1.2 * kinds.min(axis=1)).all(),
+    check=strongest.nunique() > 1,
 )
 
 # Private-kNN.
 
-knn = stored("pred-knn").set_index(["data", "metric", "neighbours"])
+knn = pd.concat([stored("pred-knn"), stored("pred-knn-imdb")])
+knn = knn.set_index(["data", "metric", "neighbours"])
 knn = knn.rename(index=str).assign(setting=[NEIGHBOURS[place] for place in knn.index])
 strongest = knn.groupby("setting", sort=False)["exact"].max()
 theory = knn.groupby("setting")[["independent", "one_vote"]].first().loc[strongest.index]
@@ -338,7 +320,7 @@ claim(
     "(figure)",
     measured="ε of the embedding over that of the best point: "
     + "; ".join(f"{name} {value:.2f}" for name, value in gains.items()),
-    verdict="partly",
+    verdict="partly",  # TODO: after the run on reviews, of which 200 neighbours are 2%
     why="On film sentences it does with 20 neighbours, which are 1.3% of the points drawn (paper: "
     "1.5% on SST-2, 0.8% on AGNews), and hardly with 200, which are 13%. It is not special to "
     "text: on images the gain goes from 1.2 to 4, and depends on the metric.",

@@ -1,7 +1,8 @@
 """What the stored votes of `lenets` leak: laws, audits and theory. Nothing is trained here.
 
 "Exact" is exact given the laws of votes, which were learnt from so many trainings. The null has two
-sets of trainings without a point. A sum over answers is an estimate, as in `composing`.
+sets of trainings without a point. A sum over answers is an estimate, as in `composing`. Limits
+(theory, and a vote turned for sure) are those of PATE's mean histogram, for CaPC too.
 """
 
 from typing import NamedTuple
@@ -206,8 +207,9 @@ def tables_of(
 def natural(data: str, system: str, queries: int, rng: np.random.Generator) -> list[dict]:
     """Ask a thousand natural queries once: a row a poison, and one without ("again"), the null.
 
-    ``flips`` is how many votes of that one teacher a poison changes, of a thousand, in total
-    variation; ``flip`` is the ε of a vote turned for sure in every query.
+    "natural" is no poison but a query with its own label: what any point does. ``flips`` is how
+    many votes of that one teacher a poison changes, of a thousand, in total variation; ``flip`` is
+    the ε of a vote turned for sure in every query.
     """
     teachers, sigma = ENSEMBLES[data]
     known = shares(data)[:queries]
@@ -257,14 +259,17 @@ def others_table(data: str) -> np.ndarray:
     "pred-lenet-curves",
     paper={"data": DATA, "system": PLACES, "adversary": [NATURAL, POISONED, NULL]},
     tolerance=1e-6,
-    sources=[TEACHERS, POINTS, SESSIONS],
+    sources=[TEACHERS, POINTS, SESSIONS, FRESH],
 )
 def curves(data: str, system: str, adversary: str, rng: np.random.Generator) -> list[dict]:
     """Return the divergence of one answer to the query that leaks most: a row an order.
 
-    Rows are those of `composing.curve_rows`, with a thousand answers.
+    With a point it is of the three that leaked most, and fresh trainings say how much; in the null
+    nothing was chosen before, and it is the largest of all. Rows are those of
+    `composing.curve_rows`, with a thousand answers.
     """
-    law, (teachers, sigma) = law_of(data, system, adversary, rng), ENSEMBLES[data]
+    law = (law_of if adversary == NULL else fresh_law)(data, system, adversary, rng)
+    teachers, sigma = ENSEMBLES[data]
     worst = int(law.pair.divergences(ORDERS)[:, ORDERS == 10.0].argmax())
     p, q = law.pair.without[worst], law.pair.with_point[worst]
     votes = teachers * shares(data)[law.queries[worst]]

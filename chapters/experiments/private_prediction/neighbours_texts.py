@@ -2,7 +2,8 @@
 
 Of 49,000 reviews 200 neighbours are 2% of those drawn at γ = 0.2; of the paper's SST-2, of 67,300
 texts, 1.5%. A sentence encoder reads the first words of a review, which are more than a sentence
-of SST-2 has. Duplicates are left out, since a copy of a query would be its nearest neighbour.
+of SST-2 has. Reviews that begin alike are there once, since a copy of a query would be its nearest
+neighbour.
 
 Reading 50,000 beginnings takes the encoder half an hour of one core; they are kept in the cache.
 """
@@ -85,9 +86,10 @@ def curves(data: str, adversary: str, queries: int, rng: np.random.Generator) ->
 def reviews(queries: int) -> Points:
     """Return what the encoder makes of reviews: those that vote, and queries."""
     data = load("imdb")
-    places = {text: i for i, text in enumerate(data["texts"])}  # each text once
+    beginnings = [" ".join(text.split()[:WORDS]) for text in data["texts"]]
+    places = {text: i for i, text in enumerate(beginnings)}  # each once
     labels = np.asarray(data["labels"])[list(places.values())]
-    seen = encode("all-minilm-l6-v2", [" ".join(text.split()[:WORDS]) for text in places])
+    seen = encode("all-minilm-l6-v2", list(places))
     dealt = np.random.default_rng(0).permutation(len(labels))
     asked, kept = dealt[:queries], dealt[QUERIES:]
     whole = seen.astype(np.float64)
