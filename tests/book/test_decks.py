@@ -128,7 +128,7 @@ def book(tmp_path):
 
 
 def test_there_are_decks():
-    assert [deck.name for deck in ALL] == ["foundations", "obs", "zero", "exact"]
+    assert [deck.name for deck in ALL] == ["foundations", "obs", "zero", "pan", "exact"]
 
 
 @pytest.mark.parametrize("deck", ALL, ids=lambda deck: deck.name)

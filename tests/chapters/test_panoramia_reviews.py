@@ -14,9 +14,12 @@ from experiments.panoramia.audits import NESTED, NULL, TARGET
 from experiments.panoramia.stacks import PARTS
 from torch import nn
 
+from auditkit.experiment.journal import cells_of
 from auditkit.models.language import LanguageModel
 
 WORDS, WIDTH = 50, 16
+SCORED = reviews_scores.states, reviews_scores.lessons, reviews_scores.tuned
+AUDITED = reviews_audits.told, reviews_audits.verdicts
 
 
 class LastWord(nn.Module):
@@ -46,6 +49,11 @@ def decode(row):
     return " ".join(map(str, row))
 
 
+def forget():
+    for cached in (reviews.world, reviews.made, reviews.source, *SCORED, *AUDITED):
+        cached.cache_clear()
+
+
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Give all functions few chunks and the small model, and let studies read each other."""
@@ -61,13 +69,14 @@ def small(monkeypatch):
     monkeypatch.setattr(reviews_scores, "start", lambda: model)
     monkeypatch.setattr(reviews_scores, "RATE", 1e-2)
     monkeypatch.setattr(reviews_audits, "PAIRS", (60,))
-    for cached in (reviews.world, reviews.made, reviews_audits.told, reviews_audits.verdicts):
-        cached.cache_clear()
-    rows = pd.DataFrame(reviews.generated(0, np.random.default_rng(0))).assign(seed=0)
+    forget()
+    rows = pd.DataFrame(
+        {"seed": 0, "purpose": purpose} | reviews.generated(0, purpose, np.random.default_rng(0))
+        for purpose in reviews.PURPOSES
+    )
     monkeypatch.setattr(reviews, "stored", lambda _: rows)
     yield
-    for cached in (reviews.world, reviews.made, reviews_audits.told, reviews_audits.verdicts):
-        cached.cache_clear()
+    forget()
 
 
 def test_chunks_are_dealt_once_and_members_are_second_ones():
@@ -100,7 +109,8 @@ def test_generated_chunks_are_stored_whole():
 @pytest.fixture
 def scored(monkeypatch):
     """Train models for long enough that they know their chunks."""
-    told = pd.DataFrame(reviews_scores.scores(0, 3))
+    cells = cells_of(reviews_scores.first.paper)
+    told = pd.DataFrame(cell | row for cell in cells for row in reviews_scores.scores(**cell))
     monkeypatch.setattr(reviews_audits, "stored", lambda _: told)
     return told
 
@@ -112,6 +122,14 @@ def test_a_model_learns_its_members_and_its_null_does_not(scored):
     assert loss[TARGET, 3, "real"] < loss["start", 0, "real"]
     gain = loss[NULL, 3, "real"] - loss[TARGET, 3, "real"]
     assert gain > 3 * abs(loss[NULL, 3, "unseen"] - loss[TARGET, 3, "unseen"])
+
+
+def test_a_run_that_was_killed_goes_on_with_the_same_numbers(scored):
+    before = scored.query("model == @TARGET and after == 3")
+    for cached in SCORED:
+        cached.cache_clear()
+    again = pd.DataFrame(reviews_scores.scores(0, TARGET, 3))
+    assert again["losses"].tolist() == before["losses"].tolist()
 
 
 def test_what_is_stored_of_a_chunk_are_its_quarters_and_its_largest_loss():

@@ -3,7 +3,8 @@
 What MST draws is stored as data, since it comes from an environment of its own: `data/make_mst.py`.
 Here the audit of it is run: the paper's network after 10 and 100 passes, boosted trees as baseline
 and attack, RM;RN and O(1) beside them. People are codes throughout: columns of over 100 values have
-100 even steps, for models, generator and classifiers alike.
+100 even steps, for models, generator and classifiers alike. The paper also filters what MST draws,
+and searches a grid for its trees; neither is done here.
 """
 
 from functools import cache, partial

@@ -47,7 +47,8 @@ TINY = {"data": FASHION, "release": TARGET, "passes": 2, "seed": 0}
 def networks(data: str, release: str, passes: int, seed: int) -> list[dict]:
     """Train a network without views of images, and say what it makes of them after some passes.
 
-    The log-odds that it gives the label of each image. The null is trained on as many other images.
+    The log-odds that it gives the label of each image. The null is trained on the
+    members that made the generator, and on others in place of the rest.
     """
     images, parts = shown(data, seed)
     lessons = {TARGET: images.members, NULL: images.others}[release]

@@ -1,4 +1,4 @@
-"""Photographs: private networks at the paper's six ε, and their nulls, as `photographs` says."""
+"""Photographs: private networks at six of the paper's eight ε, and nulls, as `photographs` says."""
 
 import math
 from functools import partial

@@ -83,7 +83,7 @@ class World(NamedTuple):
     clean: Examples  # the same without noise, not yet rounded
     train: Examples  # members that train baseline and attack
     real: Examples  # members that are audited
-    others: Examples  # what the null is trained on, as many as members
+    others: Examples  # what the null is trained on: spare members, and others for all the rest
     unseen_train: Examples
     unseen: Examples
 
@@ -102,6 +102,8 @@ def world(data: str, preparation: str, seed: int) -> World:
             size.members, training=size.training, audited=size.audited, rng=rng
         )
     )
+    # the null meets the generator's images as the target does, and differs by what is audited
+    others = np.concatenate((spare, others[size.spare :]))
     pixels = np.concatenate([whole[f"{split}_images"] for split in ("train", "test")])
     smaller = reduced(pixels, how.factor)
     images = finished(smaller, how.noise, rng)

@@ -10,7 +10,7 @@ This module makes the generated chunks. `reviews_scores` trains and stores what 
 chunks, `reviews_audits` only counts.
 """
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -82,24 +82,31 @@ def world(seed: int) -> World:
     )
 
 
-@study(MADE, paper={"seed": list(SEEDS)}, tolerance=0.05, needs=NEEDS)
-def generated(seed: int, rng: np.random.Generator) -> list[dict]:
-    """Tune the generator on members that nobody audits, and let it go on after prompts.
+@lru_cache(maxsize=1)
+def source(seed: int) -> LanguageModel:
+    """Tune the generator on members that nobody audits."""
+    return tune(start(), world(seed).spare, passes=GENERATOR_PASSES, learning_rate=RATE, seed=seed)
 
-    A row for each purpose: the tokens, of shape (n, 64), and how many of them are different.
+
+@study(
+    MADE,
+    paper={"seed": list(SEEDS), "purpose": list(PURPOSES)},
+    tolerance=0.05,
+    needs=NEEDS,
+)
+def generated(seed: int, purpose: str, rng: np.random.Generator) -> dict:
+    """Let the generator go on after the prompts of a purpose.
+
+    The tokens, of shape (n, 64), and how many of them are different. A cell is a purpose, so that
+    a run that is killed loses minutes.
     """
-    deal = world(seed)
-    source = tune(start(), deal.spare, passes=GENERATOR_PASSES, learning_rate=RATE, seed=seed)
-    written = source.continued(deal.prompts, CHUNK, top_k=TOP_K, rng=rng)
     ends = np.cumsum(list(PURPOSES.values()))[:-1]
-    return [
-        {
-            "purpose": purpose,
-            "different": len(np.unique(tokens)),
-            "tokens": pack_bytes(tokens.astype("<u2").view(np.uint8)),
-        }
-        for purpose, tokens in zip(PURPOSES, np.split(written, ends), strict=True)
-    ]
+    prompts = dict(zip(PURPOSES, np.split(world(seed).prompts, ends), strict=True))[purpose]
+    tokens = source(seed).continued(prompts, CHUNK, top_k=TOP_K, rng=rng)
+    return {
+        "different": len(np.unique(tokens)),
+        "tokens": pack_bytes(tokens.astype("<u2").view(np.uint8)),
+    }
 
 
 @cache

@@ -1,5 +1,7 @@
 """Reviews: what the audited model, its null and a helper say of chunks, as `reviews` says."""
 
+from functools import lru_cache
+
 import numpy as np
 import torch
 from sklearn.linear_model import LogisticRegression
@@ -18,36 +20,53 @@ SCORES = "pan-reviews-scores"
 PASSES = (1, 2, 3)
 HELPED = 2  # passes of the helper
 QUARTERS = 4
+START, HELPER = "start", "helper"
+TUNED = (TARGET, NULL, HELPER)
 Chunks = dict[str, np.ndarray]
 
 
-def scores(seed: int, passes: int) -> list[dict]:
-    """Train the audited model, its null and the helper, and say what they make of all chunks.
+def scores(seed: int, model: str, after: int) -> list[dict]:
+    """Say what a model makes of all chunks after so many passes.
 
-    A row for each part of the chunks and each model. ``start`` is the model before any tuning, and
-    has the detector's verdict, too. ``losses`` are the means over quarters of a chunk, and the
-    largest of a token, chunk by chunk.
+    A row for each part of the chunks. ``start`` is the model before any tuning, and has the
+    detector's verdict, too. ``losses`` are the means over quarters of a chunk, and the largest of a
+    token, chunk by chunk. A run that is killed trains the earlier passes again and loses minutes.
     """
-    deal, fake = world(seed), made(seed)
-    chunks = parts_of(deal, fake)
-    states = {name: start().hidden_states(tokens) for name, tokens in chunks.items()}
-    rows = said(start(), chunks, states, verdicts(states), model="start", after=0)
-    helper = tune(start(), fake["lessons"], passes=HELPED, learning_rate=RATE, seed=seed + 10)
-    rows += said(helper, chunks, states, model="helper", after=HELPED)
-    for place, (name, lessons) in enumerate({TARGET: deal.members, NULL: deal.others}.items()):
-        model, below = start(), start().hidden_states(lessons)
-        for after in range(1, passes + 1):
-            # Adam's averages start anew with each pass
-            model = tune(
-                model,
-                lessons,
-                states=below,
-                passes=1,
-                learning_rate=RATE,
-                seed=100 * seed + 10 * after + place,
-            )
-            rows += said(model, chunks, states, model=name, after=after)
-    return rows
+    chunks, seen = parts_of(world(seed), made(seed)), states(seed)
+    if model == START:
+        return said(start(), chunks, seen, verdicts(seen))
+    return said(tuned(seed, model, after), chunks, seen)
+
+
+@lru_cache(maxsize=1)
+def states(seed: int) -> dict[str, torch.Tensor]:
+    """Return the hidden states of each part, 74 kB a chunk."""
+    chunks = parts_of(world(seed), made(seed))
+    return {name: start().hidden_states(tokens) for name, tokens in chunks.items()}
+
+
+@lru_cache(maxsize=1)
+def lessons(seed: int, model: str) -> tuple[np.ndarray, torch.Tensor]:
+    """Return the chunks that a model is tuned on, and their hidden states."""
+    deal = world(seed)
+    chunks = {HELPER: made(seed)["lessons"], TARGET: deal.members, NULL: deal.others}[model]
+    return chunks, start().hidden_states(chunks)
+
+
+@lru_cache(maxsize=2)
+def tuned(seed: int, model: str, after: int) -> LanguageModel:
+    """Tune a model pass by pass; Adam's averages start anew with each of them."""
+    if after == 0:
+        return start()
+    chunks, below = lessons(seed, model)
+    return tune(
+        tuned(seed, model, after - 1),
+        chunks,
+        states=below,
+        passes=1,
+        learning_rate=RATE,
+        seed=100 * seed + 10 * after + TUNED.index(model),
+    )
 
 
 def parts_of(deal: World, fake: Chunks) -> Chunks:
@@ -66,11 +85,12 @@ def verdicts(states: dict[str, torch.Tensor]) -> Chunks:
         for name, part in states.items()
     }
     kinds = np.repeat((1, 0), [len(seen["train"]), len(seen["made train"])])
-    lessons = np.concatenate((seen["train"], seen["made train"]))
+    pairs = np.concatenate((seen["train"], seen["made train"]))
     judge = make_pipeline(StandardScaler(), LogisticRegression(C=1e-3, max_iter=1_000))
-    found = {name: judge.fit(lessons, kinds).decision_function(part) for name, part in seen.items()}
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
-    fitted = cross_val_predict(judge, lessons, kinds, cv=folds, method="decision_function")
+    fitted = cross_val_predict(judge, pairs, kinds, cv=folds, method="decision_function")
+    judge.fit(pairs, kinds)
+    found = {name: judge.decision_function(part) for name, part in seen.items()}
     cut = len(seen["train"])
     return found | {"train": fitted[:cut], "made train": fitted[cut:]}
 
@@ -80,7 +100,6 @@ def said(
     chunks: Chunks,
     states: dict[str, torch.Tensor],
     judged: Chunks | None = None,
-    **about: object,
 ) -> list[dict]:
     """Return what a model says of each part."""
     rows = []
@@ -88,7 +107,6 @@ def said(
         losses = reader.losses(tokens, states[name])
         rows.append(
             {
-                **about,
                 "part": name,
                 "loss": float(losses.mean()),
                 "losses": pack(seen_of(losses).ravel()),
@@ -106,8 +124,14 @@ def seen_of(losses: np.ndarray) -> np.ndarray:
 
 def _studied(seed: int):
     """Return the study of a seed: three of them can run apart."""
-    cell = {"seed": [seed], "passes": [PASSES[-1]]}
-    return study(f"{SCORES}-{seed}", paper=cell, tolerance=0.05, needs=NEEDS, sources=[MADE])(
+    cells = [{"seed": seed, "model": START, "after": 0}]
+    cells += [{"seed": seed, "model": HELPER, "after": HELPED}]
+    cells += [
+        {"seed": seed, "model": model, "after": after}
+        for model in (TARGET, NULL)
+        for after in PASSES
+    ]
+    return study(f"{SCORES}-{seed}", paper=cells, tolerance=0.05, needs=NEEDS, sources=[MADE])(
         scores
     )
 
