@@ -19,6 +19,8 @@ ENVIRONMENT = {
     # one thread a process: two cores have no room for more
     "OMP_NUM_THREADS": "1",
     "NUMBA_NUM_THREADS": "1",
+    # one kernel on every processor: the last digit decides what thinning draws
+    "OPENBLAS_CORETYPE": "Haswell",
     # glibc keeps memory for the next step and does not hand it back: private texts take two thirds
     # of the time
     "MALLOC_MMAP_MAX_": "0",

@@ -19,10 +19,6 @@ STORED = sorted(path.stem for path in RESULTS.glob("*.json"))
 STUDIES = studies()
 # a study takes part in a quarter of the commits
 SHARE = 4
-# what does not come out again each time, and why it still stands
-UNSTABLE = {
-    "pan-pixels": "now equal and now not, alone too; its generators are to be replaced",
-}
 ALONE = """
 from experiments import studies
 study = studies()[{name!r}]
@@ -74,8 +70,6 @@ def test_a_study_has_a_cell_that_can_be_run_again(name):
     ],
 )
 def test_a_stored_cell_comes_out_again(name):
-    if name in UNSTABLE:
-        pytest.skip(UNSTABLE[name])
     cells = with_cells(name)
     place = chance(f"cell of {name}") % len(cells)
     try:
